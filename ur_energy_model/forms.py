@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Forms: what the value of a key in a YAML file is, how it is read, checked and written.
+"""Forms: types of the values of keys in YAML files, which read, check and write them.
 
 A form is a number with a unit and a range, an array of a shape, a fitted value with its
 standard deviation, text, or a list of values of another form. `formats` has mappings,
@@ -39,8 +39,8 @@ from ur_energy_model.yaml_reader import (
 T = TypeVar("T")
 
 ANY = 1e12
-"""More than a fit returns for a parameter that is not identifiable, in the parameter's
-unit."""
+"""Largest number, in any unit: more than fits return for parameters that are not
+identifiable."""
 CHANCE = 5.0
 """Standard deviations by which a fitted value may have the wrong sign."""
 
@@ -49,8 +49,9 @@ CHANCE = 5.0
 class Scope:
     """Names and sizes on which the shapes and the keys of a file depend.
 
-    A section reads and writes with a copy of the scope it is given, so that what its keys
-    add holds in this section and in the sections below it.
+    A section reads and writes with a copy of the scope that it is given. Names and sizes
+    that keys of the section add therefore hold in this section and in the sections below
+    it.
 
     Attributes:
         names: the keys that a placeholder such as "<joint>" stands for.
@@ -88,14 +89,14 @@ def _parts_of(dimension: str) -> tuple[int, str, int]:
     return int(factor or 1), letter, int(constant or 0)
 
 
-# Forms: what a value is.
+# Forms: types of values.
 
 
 class Form(ABC, Generic[T]):
-    """What the value of a key is, and how it stands in the file.
+    """The type of a value, and its representation in the file.
 
-    A form of its own defines `_read` and `_words`, and `_write` where the file has a
-    value in another way than the program. Forms of numbers have an attribute `quantity`,
+    A subclass defines `_read` and `_words`, and `_write` where a value in the file
+    differs from the value in the program. Forms of numbers have an attribute `quantity`,
     with their unit and range.
     """
 
@@ -113,7 +114,7 @@ class Form(ABC, Generic[T]):
         return self._read(tree, scope)
 
     def write(self, value: T, scope: Scope) -> Any:
-        """What the file has for a value: numbers, text, mappings, lists and arrays.
+        """A value as the file has it: number, text, mapping, list or array.
 
         Args:
             value: as `read` returns it.
@@ -122,7 +123,7 @@ class Form(ABC, Generic[T]):
         return self._write(value, scope)
 
     def words(self) -> str:
-        """What the value is, for the reference page, such as "[n] numbers, rad"."""
+        """The type of the value, for the reference page, such as "[n] numbers, rad"."""
         return self._words()
 
     def limits(self) -> str:

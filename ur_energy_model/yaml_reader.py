@@ -366,7 +366,7 @@ def excerpt(text: str) -> str:
 T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
-"""Reads a value from a node of a file; raises InputError for one that it does not
+"""Reads a value from a node of a file; raises InputError for a value that it does not
 accept."""
 
 _MOST_NAMED = 30  # most keys that a message lists
@@ -381,7 +381,7 @@ class Record:
 
     Args:
         tree: node of the mapping.
-        names: keys that will be read, so that none is taken for a misspelt one.
+        names: keys that will be read, so that none of them is taken for a misspelt key.
     """
 
     def __init__(self, tree: YamlTree, names: Iterable[str] = ()) -> None:
@@ -409,8 +409,8 @@ class Record:
         child = self._children.get(name)
         if child is not None:
             return child
-        # A misspelt key is the likely cause; keys that are read later are less similar
-        # than that.
+        # A misspelt key is the likely cause. The cutoff is high, so that keys that are
+        # read later are not taken for it.
         slip = closest(name, self._unread(), cutoff=0.75)
         if slip is not None:
             raise self._unknown(slip)
@@ -480,8 +480,8 @@ class Quantity:
         unit: SI, as written in messages and model files.
         low: smallest possible value.
         high: largest possible value.
-        positive: whether zero is impossible, and what divides like zero: less than
-            SMALLEST.
+        positive: whether values below SMALLEST are impossible, by which nothing can be
+            divided.
     """
 
     unit: str

@@ -45,7 +45,7 @@ ENERGY = "position"
 POWER = "velocity"
 """Field of the topic energy that holds powers [W]."""
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
-"""What ROS allows as a namespace; empty for none."""
+"""A namespace that ROS allows; empty for none."""
 
 
 class Curve(NamedTuple):

@@ -3,9 +3,10 @@
 
 """Health of the estimator: its parts on /diagnostics, and lines for the operator.
 
-The reading thread records what it does (`record_batch`, `record_publication`,
-`record_missed`); once a second the executor's thread makes the parts and lines. The
-counts of one report may be off by one batch, since they have no lock.
+The reading thread records its batches and publications (`record_batch`,
+`record_publication`, `record_missed`); once a second the executor's thread makes the
+parts and lines. The counts of one report may be off by one batch, since they have no
+lock.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ class EstimatorHealth:
 
     Args:
         parameters: own parameters of the node.
-        companions: of the estimator, which add figures and parts of their own.
+        companions: of the estimator, which add further figures and parts.
         lines: for the operator.
 
     Attributes:
         hardware: serial number or type of the arm, or the source.
         details: returns further figures of the source.
-        doubt: returns what is wrong with the samples of the source; None for nothing.
+        doubt: returns a problem of the samples of the source; None without one.
         published: number of publications since the last report.
         missed: number of publications left out so far.
     """
@@ -88,7 +89,7 @@ class EstimatorHealth:
         self._missed_late = 0  # the samples came late
 
     def begin(self) -> None:
-        """The source is read from now on."""
+        """Note that the source is read from now on."""
         self._openings = 1
         self._end_reported = False
         if self._played:
@@ -114,7 +115,8 @@ class EstimatorHealth:
         Args:
             count: number of publications.
             seconds: time span of the samples of the batch [s].
-            waited: time for which the reader waited for them [s]; see LATE_SHARE.
+            waited: time for which the reader waited for these samples [s]; see
+                LATE_SHARE.
         """
         self.missed += count
         if waited > LATE_SHARE * seconds:
@@ -139,7 +141,7 @@ class EstimatorHealth:
         Args:
             snapshot: powers and energies now; None before the first sample.
             reader: of the samples; None while the node is not active.
-            arm: None while it is unknown.
+            arm: the arm; None while it is unknown.
 
         Returns:
             Statuses by name.

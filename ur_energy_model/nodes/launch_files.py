@@ -4,8 +4,8 @@
 """The launch files: their arguments, and what they start.
 
 Only `description` imports launch, so that tools, tests and the demo read the same tables
-as the files in launch/. An argument of a parameter has its name, default, help and
-choices from its table. Rooms register launch files of their own, such as demo;
+as the files in launch/. An argument that sets a parameter has the name, default, help and
+choices of the parameter. Rooms register launch files of their own, such as demo;
 `launch_files` returns them all.
 """
 
@@ -61,11 +61,12 @@ class Started(NamedTuple):
     """A process that a launch file starts.
 
     Attributes:
-        executable: the program; one of another package is called as that package.
+        executable: the program; a program of another package has the name of that
+            package.
         parameters: files, and tables of values by name; later values replace earlier
             values.
-        nodes: of this package in the process, none for a program of another package; a
-            single one gives the process its name.
+        nodes: nodes of this package in the process, none for a program of another
+            package; a single node gives the process its name.
         arguments: of the command line.
     """
 
@@ -76,12 +77,13 @@ class Started(NamedTuple):
 
 
 class LaunchFile(NamedTuple):
-    """What launch/<name>.launch.py describes.
+    """Content of launch/<name>.launch.py.
 
     Attributes:
         arguments: in the order in which --show-args has them.
-        start: from the text of all arguments, what is started, and lines that are
-            written; raises UrEnergyError or ValueError where nothing is to be started.
+        start: function of the text of all arguments that yields the processes to start,
+            and lines to write; raises UrEnergyError or ValueError where nothing is to be
+            started.
     """
 
     arguments: tuple[LaunchArgument, ...]
@@ -165,7 +167,8 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
     check_packages(arguments, {"rviz": ("rviz2",)} if driver else VIEWERS)
     if not driver:
         check_address(arguments)
-    # An address that is not given must not replace the address in the parameter file.
+    # An address that the user has not given must not replace the address in the parameter
+    # file.
     without = () if arguments["robot_ip"] else ("robot_ip",)
     estimator: dict[str, Value] = {}
     logger: dict[str, Value] = {}
@@ -246,14 +249,14 @@ def node_process(
 ) -> Started:
     """A process with one node.
 
-    The node gets the parameter file of the user, else the installed one with the
+    The node gets the parameter file of the user, or else the installed file with the
     defaults. It never gets both: where two files have values of different types, ROS
     silently takes the value of the first, and the node cannot refuse a wrong type.
 
     Args:
         node: name of the node.
         arguments: text of all launch arguments.
-        parameters: values that win over the file.
+        parameters: values that replace values of the file.
 
     Raises:
         InputError: the parameter file of the user is missing.
@@ -274,7 +277,7 @@ def robot_state_publisher(robot: str, prefix: str = "") -> Started:
 
 
 def rviz(arguments: Arguments) -> Iterator[Started]:
-    """Rviz with the markers and the robot model, if it is asked for."""
+    """Rviz with the markers and the robot model, if the argument `rviz` is true."""
     if arguments["rviz"] == "true":
         yield Started("rviz2", arguments=("-d", str(config_file("rviz", "energy.rviz"))))
 

@@ -51,12 +51,12 @@ from ur_energy_model.telemetry.samples import Telemetry, equal_runs
 from ur_energy_model.typing import Array
 
 SLOW_SAMPLES = 0.012
-"""Sample period above which recorded accelerations are not used [s]: they change in steps, which a
-smooth curve between slow samples cannot follow."""
+"""Sample period above which recorded accelerations are not used [s]: accelerations change
+in steps, which a smooth curve between slow samples cannot follow."""
 SHORTEST_WAIT = 0.01  # shortest wait that a person types [s]
-# longest standstill before a move that counts as the controller's own [s]
+# longest standstill before a move that is a pause of the controller, not a wait [s]
 LONGEST_PAUSE = 0.08
-# time on a line of the program below which it is a part of a wait's loop [s]
+# time on a line of the program below which the line is part of a loop that waits [s]
 SAME_LINE = 0.02
 
 MOST_CALLS = 4  # most calls of one wait that follow each other without a pause
@@ -82,8 +82,8 @@ def find_cycle(
         longest: time from the begin of the recording that is read at most [s].
 
     Raises:
-        UrEnergyError: the recording has no cycle, is of another robot or of freedrive, or
-            cannot be read.
+        UrEnergyError: the recording has no cycle, belongs to another robot, was made in
+            freedrive, or cannot be read.
     """
     motion = read_motion(path, robot, longest)
     found = find_cycles(motion, find_moves(motion))
@@ -182,8 +182,8 @@ def _move(
 ) -> Move:
     """A move without the rest after it.
 
-    Copies of the same work in one program have lines of their own: a move has the lines
-    of all its runs.
+    Copies of the same work in one program have different lines: a move has the lines of
+    all its runs.
 
     Args:
         motion: of the recording.
@@ -246,7 +246,7 @@ def _rests(
             pause = _pause(next_kinds[k], next_kinds, durations)
             waits = _waits_without_lines(duration - pause, lead)
         if "other" in (moves[k].kind, next_kinds[k]):
-            # A path that is streamed begins and ends with standstill of its own.
+            # A streamed path itself begins and ends with standstill, which is no wait.
             waits = [(time, lines) for time, lines in waits if time >= LONGEST_PAUSE]
         typed = [
             Wait(time, "short wait" if time <= longest_kept else "", lines)

@@ -41,7 +41,7 @@ class RtdeValues(dict[str, Any]):
     are expensive to compute.
 
     Args:
-        arm: whose outputs are looked up.
+        arm: the arm whose outputs are looked up.
 
     Attributes:
         tcp_offset: tool centre point in the flange frame [6], m and rad.
@@ -71,8 +71,8 @@ def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
 
 
 _POSES = ("actual_TCP_pose", "target_TCP_pose")
-"""Poses that the arm reports for the flange, and the controller for the tool centre
-point."""
+"""Poses that the simulated arm has for the flange, and the controller reports for the
+tool centre point."""
 _DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "safety_status": lambda outputs: float(outputs["safety_mode"]),
     "tcp_force_scalar": lambda outputs: float(
@@ -88,10 +88,10 @@ class SimulatedIdentity(NamedTuple):
     """Identity that a simulated controller reports.
 
     Attributes:
-        version: of the software, and build.
+        version: of the software, build included.
         serial: serial number, which begins with SIMULATED_SERIAL_PREFIX.
         model: as the dashboard server names it, such as "UR5".
-        motion: built-in one, which is the initially loaded program.
+        motion: name of the built-in motion that is the initially loaded program.
     """
 
     version: Version
@@ -122,10 +122,10 @@ class SimulatedIdentity(NamedTuple):
 
 
 CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0, "script_control_line": 0}
-"""Fields that neither the arm nor the box computes, at the start."""
+"""Initial values of fields that neither the arm nor the control box computes."""
 STOP_DECELERATION = 4.0  # deceleration of the arm when a program ends or pauses [rad/s^2]
 REPLACEMENT = 0.1
-"""Time for which the state is stopped between a program and the one that replaces it
+"""Time for which the state is stopped between a program and the program that replaces it
 [s]."""
 TOOL_SPEEDS = (1e-3, 100.0)
 """Range to which speed and acceleration of straight moves are clipped, m/s and m/s^2."""
@@ -209,7 +209,7 @@ class ControlBox:
             pose: position [m] and rotation vector [rad] of the tool centre point in the
                 base frame [6].
             near: joint positions from which the search starts [n], rad; None for the
-                present ones.
+                present positions.
 
         Raises:
             ScriptError: the arm cannot reach the pose.

@@ -47,8 +47,8 @@ _BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
 class Ticker:
     """Deadlines at start + k * period [s], and how late they were served.
 
-    Deadlines do not move when one is served late, so no tick is dropped and the mean rate
-    is exact.
+    Later deadlines do not move when a deadline is served late, so no tick is dropped and
+    the mean rate is exact.
 
     Args:
         period: between deadlines [s].
@@ -127,18 +127,18 @@ class SimulatedController:
     cannot delay a tick.
 
     Args:
-        arm: that is moved.
+        arm: the simulated arm.
         host: address to listen on.
         identity: that the controller reports.
         faults: faults that disturb the controller; None for none.
         speed: factor on real time.
-        wall: addresses of a meter at the mains, see `serve_meter`.
+        wall: addresses of a simulated meter at the mains, see `serve_meter`.
         report: called with every message for users.
 
     Attributes:
         faults: pending and active faults.
         box: the controller without its ports.
-        ticker: cycles so far, and how punctual they were.
+        ticker: number of cycles so far, and their lateness.
 
     Raises:
         ControllerError: a port cannot be opened.

@@ -46,8 +46,8 @@ def estimator_reading(
 
     Args:
         estimator: of the arm; the caller holds its lock.
-        viewer: name of who reads: powers are means since the previous reading for it.
-        batch: the last samples, which name the arm and have the time.
+        viewer: name of the reader; powers are means since its previous reading.
+        batch: the last samples, from which name of the arm and time are taken.
         link: state of the connection.
         model: the model in use, in words.
         joints: names of the joints, prefix included.
@@ -95,14 +95,14 @@ def estimator_actions(
 
 
 class RunningNode(NamedTuple):
-    """A node of the running program, or a line outside of nodes, since the view began.
+    """A node of the running program, or a line outside nodes, since the view began.
 
     Attributes:
         node: name of the node, or the line as text.
         line: in execution now; 0 for a node that is not executed now.
-        executions: how often it was executed.
-        seconds: spent in it [s].
-        energy: spent in it, at the supply [J].
+        executions: number of times that the node was executed.
+        seconds: time spent in the node [s].
+        energy: at the supply, during this time [J].
     """
 
     node: str
@@ -121,11 +121,12 @@ class LiveState:
         reading: of the arm; None before the first sample.
         link: state of the connection now.
         sinks: state of every sink.
-        cycle: the last completed one; None before the first.
+        cycle: the last completed cycle; None before the first.
         disk_problem: why the counters cannot be saved; None while they can.
-        arm_warning: that the model is of another arm; None where it is not.
-        program: where the program is; None while none runs.
-        nodes: what each part of the program has taken, the dearest first.
+        arm_warning: warning that the model belongs to another arm; None where it does
+            not.
+        program: the node that is executed now; None while no program runs.
+        nodes: time and energy of each part of the program, in descending order of energy.
     """
 
     source: str
@@ -149,7 +150,7 @@ class LiveState:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong now, one line each; a problem of the connection is the first."""
+        """Present problems, one line each; a problem of the connection is the first."""
         found: list[str] = []
         if self.silence is not None:
             found.append(f"no samples from {self.source}: {self.silence}")
@@ -197,7 +198,7 @@ def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     """A row for each other part: standby, drivers, regeneration and unexplained.
 
     With the joints they sum to the total of the arm. The unexplained part is left out
-    where nothing of the total was measured.
+    where no part of the total was measured.
     """
     snapshot = reading.snapshot
     net = snapshot.since_reset.net
@@ -348,7 +349,7 @@ class LiveArm:
         """Arm, connection and sinks now.
 
         Args:
-            viewer: name of who reads: powers are means since the previous state for it.
+            viewer: name of the reader; powers are means since its previous state.
         """
         found = LiveState(self._name, None, self.reader.link, self._sinks.statuses)
         estimator = self._estimator
@@ -442,7 +443,7 @@ class LiveArm:
         """The present reading; the lock is held.
 
         Args:
-            viewer: name of who reads: powers are means since the previous reading for it.
+            viewer: name of the reader; powers are means since its previous reading.
         """
         known = self._known()
         link = self.reader.link

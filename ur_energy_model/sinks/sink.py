@@ -35,13 +35,13 @@ class ArmReading:
     """State of one arm at one moment.
 
     Attributes:
-        arm: name of the arm, the label of everything a sink publishes.
+        arm: name of the arm, with which a sink labels all that it publishes.
         stamp: host time of the last sample [ns since 1970, UTC].
         joints: names of the joints, prefix included, n.
         snapshot: powers, energies and states; powers are means since the previous
             reading.
         link: state of the connection, with lost samples.
-        cycles: completed since the previous reading.
+        cycles: cycles completed since the previous reading.
         model: the model in use, in words.
         robot: description of the arm; None where the source of readings has none.
     """
@@ -56,7 +56,7 @@ class ArmReading:
     robot: RobotDescription | None = None
 
     def numbers(self) -> dict[str, float]:
-        """Values of the energy topics by name, the same as the ROS topics'; W and J."""
+        """Values of the energy topics by name, as on the ROS topics; W and J."""
         return numbers(self.snapshot, self.joints)
 
     @property
@@ -94,7 +94,7 @@ class ArmReading:
 
 @dataclass(frozen=True)
 class ArmActions:
-    """What clients of a sink may request of an arm.
+    """Actions on an arm that clients of a sink may request.
 
     Sinks call the actions in threads of their own, so each must take the estimator's
     lock.
@@ -116,7 +116,7 @@ MOST_WAITING = 50
 FIRST_PAUSE = 0.5
 """Pause after the first failure of a sink [s]."""
 LAST_CHANCE = 1.0
-"""Longest time for the readings that wait when a sink is closed [s]."""
+"""Longest time for delivering readings that still wait when a sink is closed [s]."""
 
 
 @dataclass(frozen=True)
