@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from ur_energy_model.errors import InputError
 
 _NO_HOST = re.compile(r"[\s/@\[\]?#]")
-"""What no address of a host contains."""
+"""Characters that no address of a host contains."""
 
 
 def host_address(text: str) -> str:

@@ -217,7 +217,7 @@ NAMES_ON_PYPI = {
     "rtde_receive": "ur-rtde",
     "yaml": "PyYAML",
 }
-"""What PyPI calls a package, where the name that Python imports is another."""
+"""Names of packages on PyPI, where Python imports them by another name."""
 IN_UBUNTU = {
     "lz4", "matplotlib", "numba", "numpy", "rich", "scipy", "shtab", "typing_extensions", "yaml",
     "zstandard",
@@ -263,7 +263,7 @@ def optional_import() -> Iterator[None]:
 
 
 def _installation(package: str) -> str:
-    """How to install a package, given the name with which Python imports it."""
+    """Command to install a package, given the name with which Python imports it."""
     if package.startswith(_OF_ROS) or package.endswith(_OF_ROS):
         return (
             "source ROS 2's setup file, or in a virtual environment, pip install '.[ros]'"

@@ -416,7 +416,7 @@ def config_file(*parts: str) -> Path:
 
 @dataclass
 class Budget:
-    """What reading one input may cost; only a hostile one costs more.
+    """Budget for reading one input, which only a hostile input exceeds.
 
     Attributes:
         source: the input, for the error.

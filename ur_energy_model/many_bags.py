@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class BagResult(Generic[Result]):
-    """What the work on one bag gave.
+    """Result of the work on one bag.
 
     Attributes:
         bag: as the user named it.

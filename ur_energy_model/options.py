@@ -472,7 +472,7 @@ def options_of(table: type) -> tuple[Option, ...]:
 
 
 def _shape(hint: Any) -> dict[str, Any]:
-    """What the type of a field states of an option.
+    """Properties of an option that follow from the type of its field.
 
     Args:
         hint: type of the field, see the table at the top of this module.

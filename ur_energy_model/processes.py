@@ -276,7 +276,7 @@ def _send_at_end_of_parent(number: int) -> bool:
 
 
 class _EndOfParent:
-    """What follows the end of the parent, besides what the kernel does."""
+    """Steps after the end of the parent, in addition to the signal of the kernel."""
 
     def __init__(self) -> None:
         self.grace = 0.0

@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Extension:
-    """What a room adds to a subject outside the room.
+    """An addition of a room to a subject outside the room.
 
     Attributes:
         subject: what it is for, such as "sinks" (commands and nodes that feed sinks) or
@@ -168,7 +168,7 @@ def has_room(name: str) -> bool:
 
 
 def extensions(subject: str) -> tuple[Extension, ...]:
-    """What the rooms add to a subject, in order of the rooms' names."""
+    """Additions of all rooms to a subject, in order of the rooms' names."""
     found: list[Extension] = []
     for room in rooms():
         found += [each for each in room.extensions if each.subject == subject]

@@ -37,7 +37,7 @@ writes find room on a full disk."""
 IDENTITY = "identity"
 """Key of 16 random bytes by which a file is recognised after its disk was away."""
 _IN_USE = ("-wal", "-journal")
-"""What SQLite appends to the name of a file for the two kinds of its logs."""
+"""Endings of the names of the two kinds of logs that SQLite writes beside a file."""
 
 
 class StateFile:

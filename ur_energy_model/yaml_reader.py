@@ -25,7 +25,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """What a file may have at most: the bound against files that take memory or time.
+    """Limits of a file: the bound against files that take memory or time.
 
     Attributes:
         size: bytes of the file.

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Estimate(NamedTuple):
-    """What the command states about a recording; it can be pickled.
+    """Results of the command for a recording; it can be pickled.
 
     Attributes:
         summary: energies of the joints and of the arm.

@@ -154,7 +154,7 @@ def run(given: Given) -> None:
 
 
 def _common_options(options: IdentifyOptions) -> IdentificationOptions:
-    """What is to be identified, as far as it is the same for one arm and for many.
+    """Settings of an identification that are the same for one arm and for many.
 
     Setup and payload belong to one arm, see `_given_setup`.
     """
@@ -282,7 +282,7 @@ _CONSTANTS = "torque_constant reflected_inertia winding_resistance back_emf_cons
 
 
 def identification_json(result: Identification) -> Mapping[str, Any]:
-    """What `ur_energy identify --json` prints.
+    """The JSON of `ur_energy identify`.
 
     Inertia and friction are of the joint side, torque constants, resistances and voltages
     of the motor side; each "std" is a standard deviation.

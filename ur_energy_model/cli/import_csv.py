@@ -138,7 +138,7 @@ class _SampleChecks:
 
 
 def _reading(options: ImportOptions) -> CsvOptions:
-    """How the files are read by the options, for arms of six joints and any size."""
+    """Options of reading the files, for arms of six joints and any size."""
     return CsvOptions(
         columns=options.columns,
         layout=options.layout,

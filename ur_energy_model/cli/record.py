@@ -324,7 +324,7 @@ def _watch(
 
 
 def _problem(status: RecorderStatus, link: str | None, meter: Meter | None) -> str | None:
-    """What is wrong now, in words; None for nothing.
+    """Present problem of the recording, in words; None without one.
 
     Args:
         status: of the recorder, with problems of the disk.

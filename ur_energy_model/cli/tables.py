@@ -206,7 +206,7 @@ def overwrite_option() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class TariffOptions:
-    """What energy costs.
+    """Options of the costs of energy.
 
     Attributes:
         tariff: price per kWh; None for no cost.
@@ -243,7 +243,7 @@ class TariffOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SavingsOptions(TariffOptions):
-    """What energy costs, and what is saved in a year.
+    """Options of the costs of energy, and of the saving in a year.
 
     Attributes:
         hours_per_year: time of such work in a year [h].
@@ -293,7 +293,7 @@ def another_arm_option() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionOptions:
-    """How a command moves a robot.
+    """Options of commands that move a robot.
 
     Attributes:
         host: address of the controller; None where nothing is to be moved.
@@ -316,7 +316,7 @@ class ExecutionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SurroundingsOptions:
-    """What a moving arm must keep away from, in the base frame.
+    """Options of the surroundings that a moving arm must keep away from, in the base frame.
 
     Attributes:
         clearance: least distance to obstacles [m].

@@ -499,7 +499,7 @@ _LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str] | None, str]] = {
 """By the path of each file: the function that makes it, None for a file of config/ that
 is the same for every arm, and what the file is for."""
 PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.items()}
-"""What each file is for, by its path relative to the folder of the layouts."""
+"""Purpose of each file, by its path relative to the folder of the layouts."""
 
 
 def layout_files(arm: ArmTopics) -> dict[str, str]:

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the estimator node has once the arm is identified, and what rooms do beside it.
+"""The estimated arm of the estimator node, once it is identified, and companions from rooms.
 
 `EstimatedArm` is a record: the arm, its first model, the live estimator, and the
 companions. Each of its steps is called by the node, either in the thread that reads the
@@ -47,7 +47,7 @@ COMPARED_TOGETHER = 1.0
 
 
 class EstimatorCompanion:
-    """What a room does beside the estimator of an arm (extensions of "estimator").
+    """Work of a room beside the estimator of an arm (extensions of "estimator").
 
     An extension provides a subclass. The node makes one object of the subclass at each
     configuration, before the arm is known, and closes it at clean-up. All methods but
@@ -434,7 +434,7 @@ class EstimatedArm:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong with the model now, in words; None for nothing.
+        """Present problem of the model, in words; None without one.
 
         The first that applies: its file, what a companion reports, or another arm.
         """

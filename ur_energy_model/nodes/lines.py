@@ -263,7 +263,7 @@ class ConnectionLines:
             self._reported = self._known
 
     def _losses(self) -> str:
-        """What is lost and not yet reported, in words."""
+        """Losses that are not yet reported, in words."""
         new = self._known - self._reported
         if not new.samples:
             return "none lost"
@@ -274,7 +274,7 @@ class ConnectionLines:
 
 
 def identity(info: RecordingInfo) -> str:
-    """What is known of a controller, such as ": ur5e, serial 201955, software 5.11.1.0".
+    """Identity of a controller as far as known, such as ": ur5e, serial 201955, software 5.11.1.0".
 
     Empty for a source that is not a controller.
     """

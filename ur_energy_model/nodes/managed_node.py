@@ -524,7 +524,7 @@ class NamesInGraph:
         return self.part
 
     def _problems(self) -> list[str]:
-        """What other nodes have in common with this one, in words."""
+        """Names that other nodes have in common with this node, in words."""
         node = self._node
         own = node.get_fully_qualified_name()
         problems: list[str] = []

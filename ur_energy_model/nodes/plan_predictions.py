@@ -43,7 +43,7 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """What is known of a plan; replaced as a whole when more is found out.
+    """Results on a plan so far; replaced as a whole when there are more.
 
     Attributes:
         header: of the plan.
@@ -111,7 +111,7 @@ class PlanOptimizer(Protocol):
 
 @dataclass(frozen=True)
 class _ArmNow:
-    """What a prediction needs of an arm: copied under the lock, computed with without it.
+    """The data of an arm for a prediction: copied under the lock, then used without it.
 
     Attributes:
         model: of the arm in its session.
@@ -366,7 +366,7 @@ class PlanPredictions:
         return points
 
     def _distance(self, q: Array, here: Array) -> str:
-        """How far a point of a plan is from the arm, in words.
+        """Distance of a point of a plan from the arm, in words.
 
         Args:
             q: joint positions of the point [n], rad.

@@ -142,7 +142,7 @@ class JointStatesSource(ClosedOnExit):
 
     @property
     def doubt(self) -> str | None:
-        """What is wrong with the messages although they are used; None for nothing.
+        """Problem of the messages, although they are used; None without one.
 
         Either efforts that are there are not used, or the motion contradicts the stamps.
         """

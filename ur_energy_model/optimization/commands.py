@@ -64,7 +64,7 @@ class Alternative(Protocol):
 
 
 class CycleExecution(Protocol):
-    """What a room does with an optimised cycle: programs for the arm, and its run on the arm."""
+    """Work of a room on an optimised cycle: programs for the arm, and a run on the arm."""
 
     def check(self, given: Given, output: Path | None) -> None:
         """Refuse options of the extension that contradict each other, as usage errors.

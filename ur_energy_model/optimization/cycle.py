@@ -30,7 +30,7 @@ KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 
 @dataclass(frozen=True)
 class OptimizationOptions:
-    """What a cycle may become.
+    """Options of an optimization: what may change in a cycle.
 
     Attributes:
         cycle_time: of the new cycle [s]; None keeps the recorded cycle time.
@@ -164,7 +164,7 @@ class Move:
 
     @property
     def kind(self) -> Literal["moveJ", "moveL", "other"]:
-        """How it can be programmed."""
+        """Instruction with which the move can be programmed."""
         return "other" if self.programmed is None else self.programmed.kind
 
     @property
@@ -174,7 +174,7 @@ class Move:
 
 
 class Switching(NamedTuple):
-    """What switching an arm off in a long wait takes: brakes on or power off, and back.
+    """Time and energy of switching an arm off in a long wait: brakes on or power off, and back.
 
     Attributes:
         time: of both changes together [s].

@@ -349,7 +349,7 @@ def _far_off(cycle: WorkCycle, energy: float) -> list[str]:
 
 @dataclass(frozen=True)
 class PredictedSaving:
-    """What `ur_energy optimize` would save in a cycle; energies of the whole arm at the supply.
+    """Predicted saving of `ur_energy optimize` in a cycle; energies of the whole arm at the supply.
 
     Attributes:
         energy: of the recorded cycle, from the model [J].
@@ -365,7 +365,7 @@ class PredictedSaving:
 def predicted_saving(
     model: EnergyModel, cycle: WorkCycle, options: OptimizationOptions | None = None
 ) -> PredictedSaving:
-    """What `optimize_cycle` would save by new speeds, accelerations and waits, predicted quickly.
+    """Quick prediction of the saving by new speeds, accelerations and waits.
 
     Only the sheet of values to type is computed: neither set points, nor the curve over
     the cycle time, nor what could be saved at all. The cycle time stays as recorded,
@@ -470,7 +470,7 @@ def pareto_curve(problem: CycleProblem) -> Array:
 def _ceiling(
     problem: CycleProblem, sheets: SheetProblem, typed: TypedCycle, found: float
 ) -> Ceiling:
-    """What can be saved at all, with every move and every wait free.
+    """The largest possible saving, with every move and every wait free.
 
     Args:
         problem: of the cycle.

@@ -75,7 +75,7 @@ class MeasuredSaving:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What can be saved at all, of the arm and at the wall, where control box and supply count.
+    """The largest possible saving: of the arm, and at the wall, where control box and supply count.
 
     Attributes:
         wall: power at the mains, by the model or a meter.
@@ -98,7 +98,7 @@ class Ceiling:
 
     @property
     def break_kwh(self) -> float:
-        """What is saved in a year by switching off in a break of `BREAK` minutes a day [kWh]."""
+        """Saving in a year by switching off in a break of `BREAK` minutes a day [kWh]."""
         return DAYS_PER_YEAR * 60.0 * BREAK * self.break_power / 3.6e6
 
     def as_json(self) -> dict[str, Any]:

@@ -461,7 +461,7 @@ def _waits_by_line(
 
 
 def recorded_switching(telemetry: Telemetry) -> Switching | None:
-    """What switching the arm off and on again takes, as the mean over a recording.
+    """Time and energy of switching the arm off and on again, as means over a recording.
 
     A switching is the time between two stretches with brakes released. In it, the time at
     the lowest robot_mode counts as off, all other time as change.

@@ -79,7 +79,7 @@ class FleetArm:
 
 @dataclass(frozen=True)
 class SharedConstant:
-    """What the arms of a fleet have in common in one constant of one joint size.
+    """Distribution of one constant of one joint size over the arms of a fleet.
 
     Attributes:
         what: "torque_constant" or "reflected_inertia".

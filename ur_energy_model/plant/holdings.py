@@ -92,7 +92,7 @@ def _text(nanoseconds: int | None) -> str | None:
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a store holds, and what it has lost.
+    """Contents of a store, and its losses.
 
     Attributes:
         files: that count and are whole, by table.

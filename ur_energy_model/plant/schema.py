@@ -346,7 +346,7 @@ DIGITS = 16  # of the SHA-256 of a model file that name the model
 
 @dataclass(frozen=True)
 class SourceKeys:
-    """What all rows of one source have in common: values of the columns of these names.
+    """Values that all rows of one source have in common, by the names of their columns.
 
     Attributes:
         source: SHA-256 of the bag, or name of the live writer.

@@ -32,7 +32,7 @@ class FileChange(NamedTuple):
 
 
 class StoreContent:
-    """What the files of a store contain; what was read once is kept.
+    """Contents of the files of a store; each file is read once.
 
     Args:
         files: of the store.

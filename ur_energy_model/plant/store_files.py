@@ -143,7 +143,7 @@ class StoredFile:
 
 
 def own_path(path: str) -> dict[str, str] | None:
-    """What a path of the store's own states.
+    """Facts that a path of the store's own states about a file.
 
     Args:
         path: in the store.

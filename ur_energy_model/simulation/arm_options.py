@@ -33,7 +33,7 @@ the arm stay as they are."""
 
 @dataclass(frozen=True)
 class ArmOptions:
-    """How a simulated arm is operated.
+    """Options of a simulated arm.
 
     Attributes:
         session: number of the arm's session, 0 for the arm as drawn.

@@ -161,7 +161,7 @@ def calls_of(program: str) -> list[ScriptCall]:
 
 @dataclass
 class _Parser:
-    """What the lines of a program have shown so far.
+    """Calls, loops and functions in the lines of a program so far.
 
     Attributes:
         calls: in the order of the lines.

@@ -191,7 +191,7 @@ _KEPT = 0.02  # period in which the energy is kept for the means [s]
 
 
 class SimulatedMeter:
-    """What the meter of a wall shows now.
+    """Present reading of the meter of a wall.
 
     Args:
         wall: what it measures.

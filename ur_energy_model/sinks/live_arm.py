@@ -114,7 +114,7 @@ class RunningNode(NamedTuple):
 
 @dataclass(frozen=True)
 class LiveState:
-    """What a live view shows: arm, connection and sinks at one moment.
+    """State that a live view shows: arm, connection and sinks at one moment.
 
     Attributes:
         source: address of the controller, or the bag.

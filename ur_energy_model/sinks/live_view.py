@@ -43,7 +43,7 @@ MOST_DECIMALS = 3
 """Decimals of an energy [J]."""
 FOOTER = "q or Ctrl-C: quit"
 UNKNOWN = "-"
-"""What stands for a number that is not known."""
+"""Text in place of a number that is not known."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _ASCII_HEIGHTS = "_.-=+*%#"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import socket
 
 SUBJECT = "sinks"
-"""What the rooms of sinks add to."""
+"""Subject to which the rooms of sinks add extensions."""
 
 
 @dataclass(frozen=True)

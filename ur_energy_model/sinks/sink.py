@@ -212,7 +212,7 @@ class Sink:
 
 
 class Delivery(Protocol):
-    """What a QueuedSink does with readings.
+    """Delivery of the readings of a QueuedSink.
 
     The thread of the sink calls the methods; any exception means: close, and open again
     after a pause. The properties are read from other threads.

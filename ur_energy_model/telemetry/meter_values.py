@@ -31,7 +31,7 @@ JOULES_PER_WH = 3600.0
 
 
 class Reading(NamedTuple):
-    """What a power meter shows.
+    """A reading of a power meter.
 
     Attributes:
         power: active power [W].

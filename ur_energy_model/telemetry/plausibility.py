@@ -216,7 +216,7 @@ class Repeats:
 
 
 class JointActivity:
-    """How much each of some joints moved.
+    """Movement of joints: time in motion and changes of direction.
 
     Attributes:
         moving: time above 0.01 rad/s of each joint [n], s.

@@ -145,7 +145,7 @@ class Measure:
 
     @property
     def sure(self) -> Literal["sure", "likely"]:
-        """How sure it is, in a word."""
+        """Certainty of the measure, in a word."""
         return "sure" if self.probability >= SURE else "likely"
 
     @property
@@ -177,7 +177,7 @@ def reason_of(error: UrEnergyError) -> str:
 
 
 def year_words(measure: Measure, tariff: Tariff) -> str:
-    """What the saving of a year assumes."""
+    """Assumptions of the saving in a year."""
     if measure.times_per_year is not None:
         return f"{measure.times_per_year:.0f} times"
     return f"the recording repeated for {tariff.hours_per_year:.0f} h"

@@ -23,7 +23,7 @@ FILES = ("ca", "certificate", "key")
 
 @dataclass(frozen=True)
 class MqttCredentials:
-    """What a broker asks for; the default is an anonymous connection.
+    """Credentials for a broker; the default is an anonymous connection.
 
     Attributes:
         username: None for none.

@@ -29,7 +29,7 @@ class UnpackingError(Exception):
 
 @dataclass(frozen=True)
 class Packing:
-    """How the chunks of new files are packed.
+    """Packing of the chunks of new files.
 
     Attributes:
         name: of the compression as MCAP files state it; empty where chunks are not

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a storage file holds, for the budget of its folder: messages by topic, and marks."""
+"""Contents of a storage file, for the budget of its folder: messages by topic, and marks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = "mark"
 
 
 class FileContents(NamedTuple):
-    """What a storage file holds.
+    """Contents of a storage file.
 
     Attributes:
         messages: number of messages by topic.
@@ -32,7 +32,7 @@ class FileContents(NamedTuple):
 
 
 def file_contents(path: Path) -> FileContents:
-    """What a storage file holds; only its summary and its events are read, if it has a summary.
+    """Contents of a storage file; if it has a summary, only summary and events are read.
 
     Args:
         path: of the MCAP file.

@@ -166,7 +166,7 @@ class MessageBlock(NamedTuple):
 
 @dataclass
 class Summary:
-    """What the end of a file states about it.
+    """Contents of a file, as stated at its end.
 
     Attributes:
         schemas: by their numbers.

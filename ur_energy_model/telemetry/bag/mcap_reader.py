@@ -74,7 +74,7 @@ _MOST_SORTED = 128 << 20  # largest volume of messages that are sorted together 
 
 
 def budget_of(source: Path, files: Sequence[Path]) -> Budget:
-    """What reading the files of a bag may cost: the bound against bombs.
+    """Budget for reading the files of a bag: the bound against decompression bombs.
 
     Unpacked volume is bounded by the size of the files, at MAX_RATIO; memory for
     definitions and the number of records have bounds of their own. Files that cannot be

@@ -58,7 +58,7 @@ _MOST_BLOCKS = 100_000
 
 @dataclass(frozen=True)
 class Recovery:
-    """What became of a bag that was recovered.
+    """Result of recovering a bag.
 
     Attributes:
         samples: number of samples that are readable.

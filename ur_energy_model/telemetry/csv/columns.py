@@ -348,7 +348,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _Elements:
-    """What the names of columns stand for, column by column.
+    """Elements of fields that the names of columns stand for, column by column.
 
     Attributes:
         found: column of each element, by field and index.

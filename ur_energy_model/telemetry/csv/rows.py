@@ -99,7 +99,7 @@ def _encoding(path: Path, file: BinaryIO) -> str:
 
 
 class Dialect(NamedTuple):
-    """How a file separates columns and writes numbers.
+    """Format of the rows of a file: separator of columns, and form of numbers.
 
     Attributes:
         delimiter: between two columns; None for white space.
@@ -163,7 +163,7 @@ def is_numbering(cells: Sequence[str]) -> bool:
 
 
 def find_dialect(lines: Sequence[str]) -> Dialect:
-    """How a file separates columns and writes decimals, from its first lines.
+    """The format of the rows of a file, from its first lines.
 
     Semicolons, tabs and bars have precedence over commas, which may be decimal commas;
     between two blanks, and in quotes, `1,5` is a decimal comma.

@@ -41,7 +41,7 @@ from ur_energy_model.typing import Array, Mask
 
 
 class CsvOptions(NamedTuple):
-    """How to read CSV recordings of arms with so many joints.
+    """Options of reading CSV recordings.
 
     Attributes:
         joints: number of joints of the arm.

@@ -193,7 +193,7 @@ def mean_step(time: Array) -> float:
 
 
 class TimeUnitEvidence(NamedTuple):
-    """What the motion of the joints shows about the unit of the times of a file.
+    """Evidence from the motion of the joints for the unit of the times of a file.
 
     Attributes:
         scale: time scale of positions and speeds; None without motion.

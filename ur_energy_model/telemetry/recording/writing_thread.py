@@ -63,7 +63,7 @@ _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 @dataclass(frozen=True)
 class RecorderOptions:
-    """How to record bags.
+    """Options of recording bags.
 
     Attributes:
         fields: RTDE names to write; None for all fields of the source.

@@ -35,7 +35,7 @@ _PROGRAM = re.compile(r"Loaded program: (.{1,150})", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ControllerIdentity:
-    """What a dashboard server states about its controller.
+    """Identity of a controller, as its dashboard server states it.
 
     Attributes:
         serial: serial number of the arm, None if it is unknown.
@@ -50,7 +50,7 @@ class ControllerIdentity:
 
     @property
     def text(self) -> str:
-        """What distinguishes the controller from another one, for people."""
+        """Serial number of the controller, or why it is not known, for people."""
         if self.serial is not None:
             return f"serial {self.serial}"
         if self.model is not None:

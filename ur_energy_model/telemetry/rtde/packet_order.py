@@ -31,7 +31,7 @@ low rates it is the limit of gaps."""
 
 @dataclass
 class PacketOrder:
-    """What becomes of consecutive packets, by their indices.
+    """Decision on consecutive packets, given by their indices.
 
     Attributes:
         stretches: packets that are taken, each list with one clock; the first list
