@@ -82,7 +82,7 @@ class Advice(Protocol):
         """
 
     def section(self, tariff: Tariff) -> AdviceSection | None:
-        """The section of a report; None if a report has nothing to say about it."""
+        """The section of a report; None for no section."""
 
 
 class PayloadFinding(Protocol):

@@ -93,7 +93,7 @@ class CycleDetector:
     def afterwards(self) -> CycleDetector:
         """The detector for a second pass over a recording, after a first pass with this one.
 
-        It knows the cycle of the whole recording from the first sample on. This cycle may be
+        It has the cycle of the whole recording from the first sample on. This cycle may be
         longer than the cycle that was found during the first pass, whose repetitions are a
         part of it, as with a subprogram that is called several times in a row.
         """

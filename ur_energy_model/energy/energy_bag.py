@@ -150,7 +150,8 @@ def write_energy_bag(
         name: name of the storage file; None for the name of the directory.
         model_path: path of the model file, for energy/summary.
         rate: rate of the live topics [Hz].
-        same_arm: see `model_of_arm`.
+        same_arm: whether the recording is of the arm of the model, whatever serial
+            numbers and constants are (see `model_of_arm`).
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:

@@ -49,8 +49,8 @@ def channels_of(
 
     Args:
         model: model of the arm.
-        motion: whether there is room for the errors of powers from the motion, too, and
-            not only for those from measured currents.
+        motion: whether there are columns for the errors of powers from the motion, which
+            are more than the errors of powers from measured currents.
         wall: model of the power at the mains; None for the usual one.
     """
     still = np.zeros((1, model.dof))
@@ -103,11 +103,10 @@ class MotorErrors(NamedTuple):
 
     @classmethod
     def of(cls, found: DrivePowers, counts: tuple[int, int]) -> MotorErrors:
-        """The changes of powers, filled up with zeros to some numbers of errors.
+        """The changes of powers, filled up with zeros to given numbers of errors.
 
-        The errors of powers from measured currents are the errors of the bus model, which are
-        the last ones of the demand where there is room for the errors of predicted
-        currents, too.
+        Powers from measured currents have only the errors of the bus model. They are the last
+        errors of the demand, behind the errors of predicted currents.
 
         Args:
             found: powers with their sensitivities.
@@ -133,7 +132,7 @@ class MeasuredMotion(NamedTuple):
     Attributes:
         qd: joint speeds at the instants of the currents [samples, n], rad/s.
         current: motor currents [samples, n], A.
-        friction: motor side [samples, n], N m.
+        friction: friction torque, motor side [samples, n], N m.
         current_rate: rate of change of the currents [samples, n], A/s; None without
             inductance.
     """
@@ -160,9 +159,12 @@ class MeasuredPowers:
     (dw/dt) delay. The change of speed during the model's delay is therefore subtracted
     from the speeds.
 
+    Args:
+        model: model of the arm.
+
     Attributes:
-        friction: friction of the joints, which splits the mechanical power; that of the
-            session may take its place at any time.
+        friction: friction of the joints, which splits the mechanical power; it may be
+            replaced by the friction of the session at any time.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -170,7 +172,7 @@ class MeasuredPowers:
         self.friction = self._drives.friction
         self._delay = model.current_delay
         self._inductive = bool(model.bus.inductance.any())
-        # speeds and currents of the last sample
+        # Speeds [1, n], rad/s, and currents [1, n], A, of the last sample.
         self._last: tuple[Array, Array] | None = None
 
     def motion(
@@ -203,6 +205,7 @@ class MeasuredPowers:
         return MotorErrors.of(self._found(motion, std=True), counts)
 
     def _found(self, motion: MeasuredMotion, *, std: bool) -> DrivePowers:
+        """Powers of a motion; `std` is whether their sensitivities are computed."""
         return self._drives.powers(
             motion.current,
             motion.qd,
@@ -214,7 +217,9 @@ class MeasuredPowers:
 
 # Powers that the model predicts for a motion, for sources without motor currents.
 
-ACCELERATION_CUTOFF = 5.0  # low-pass of accelerations differentiated from velocities [Hz]
+ACCELERATION_CUTOFF = 5.0
+"""Cut-off frequency of the low-pass filter of accelerations that are differentiated from velocities
+[Hz]."""
 
 
 class LinkMotion(NamedTuple):
@@ -250,8 +255,12 @@ class LinkMotion(NamedTuple):
 class PredictedPowers:
     """Powers of an arm that a model predicts for its motion, batch by batch.
 
-    The motion is the controller's target, else what was measured, whose speeds are
-    differentiated.
+    The motion is the controller's target motion. Where it was not recorded, the measured
+    motion is used, and its speeds are differentiated.
+
+    Args:
+        model: model of the arm.
+        robot: description of the arm.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
@@ -271,6 +280,10 @@ class PredictedPowers:
 
     def motion(self, batch: Telemetry, conditions: OperatingConditions) -> LinkMotion:
         """Motion of samples that follow those of the last call, with the payloads of the samples.
+
+        Args:
+            batch: samples.
+            conditions: operating conditions, which are updated with the payloads.
 
         Raises:
             MissingFieldError: a field that the motion needs is missing.
@@ -296,6 +309,7 @@ class PredictedPowers:
 
     @staticmethod
     def _found(model: EnergyModel, motion: LinkMotion, *, std: bool) -> DrivePowers:
+        """Powers of a motion; `std` is whether their sensitivities are computed."""
         return model.from_link_torque(
             motion.torque,
             motion.qd,

@@ -58,8 +58,8 @@ def arm_states(batch: Telemetry, qd: Array) -> Indices:
     """ArmState of each sample.
 
     Args:
-        batch: robot_mode and safety_mode; without them, and where they are NaN, the arm
-            counts as running.
+        batch: samples with robot_mode and safety_mode; without these fields, and where
+            they are NaN, the arm counts as running.
         qd: joint velocities [samples, n], rad/s.
     """
     moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
@@ -86,10 +86,10 @@ QUANTITIES: tuple[str, ...] = (
 """Columns of each joint [W]."""
 
 PARTS: tuple[str, ...] = ("standby", "driver", "regeneration")
-"""Modelled powers of the whole arm, W, which make its modelled power with the electrical power of
-the joints. Regeneration is what the supply cannot take back: positive while the bus
-capacitor stores it or the braking resistor burns it, negative while the capacitor feeds
-the arm."""
+"""Modelled powers of the whole arm, W, which sum to the modelled power together with the electrical
+powers of the joints. Regeneration is the power that the supply cannot take back: positive while the
+bus capacitor stores it or the braking resistor burns it, negative while the capacitor feeds the
+arm."""
 
 ARM: tuple[str, ...] = (
     "total",  # measured bus power where there is one, else the modelled power [W]
@@ -107,12 +107,14 @@ ARM: tuple[str, ...] = (
 """Columns of the whole arm."""
 
 
-_SHORTEST = 1e-3  # least time that a mean power is taken over [s]
-_ROUNDING = 1e-6  # share of time that rounding may take from a total always measured
+_SHORTEST = 1e-3  # least time over which a power is averaged [s]
+_ROUNDING = (
+    1e-6  # share of the time below which a difference from all or nothing is rounding
+)
 
 
 class TotalSource(NamedTuple):
-    """Where the total of some time comes from.
+    """Source of the total of some time.
 
     Attributes:
         name: "measured", "modelled" or "mixed".
@@ -127,8 +129,8 @@ class TotalSource(NamedTuple):
         """The source of a total.
 
         Args:
-            measured: time in which it was measured [s].
-            seconds: all of the time [s].
+            measured: time in which the total was measured [s].
+            seconds: the whole time [s].
         """
         share = 0.0
         if seconds > 0.0:
@@ -138,7 +140,7 @@ class TotalSource(NamedTuple):
         return cls("mixed" if share > _ROUNDING else "modelled", share)
 
     def words(self, explained: float | None = None) -> str:
-        """The source for people, and the share of the measured energy that the model explains."""
+        """The source in words, and the share of the measured energy that the model explains."""
         words = self.name
         if self.name == "mixed":
             share = f"{100.0 * self.share:.1f} %"
@@ -160,20 +162,21 @@ def explained_share(measured: float, unexplained: float) -> float | None:
 class Channels:
     """Columns of the power matrix [samples, channels] of an arm with n joints.
 
-    In this order: every quantity of every joint; the quantities of the arm; the total
-    power by state; the number 1 by state, whose integral is the time in that state; and
-    the sensitivities of the powers to the model's parameter errors, whose integrals give
-    the standard deviations of the energies. There are sensitivities of the power of each
-    joint, of the modelled power, and of the total, where they are 0 while it is measured.
-    The last error of the modelled power is the error of the standby power.
+    The columns are, in this order: every quantity of every joint; the quantities of the arm;
+    the total power by state; the number 1 by state, whose integral is the time in that
+    state; and the sensitivities of the powers to the model's parameter errors, whose
+    integrals give the standard deviations of the energies. There are sensitivities of the
+    power of each joint, of the modelled power, and of the total (0 while the total is
+    measured). The last error of the modelled power is the error of the standby power.
 
     Args:
-        joints: names, n.
+        joints: names of the n joints.
         errors: numbers of sensitivities of each joint and of the modelled power.
         wall: model of the power at the mains; None for the usual one.
         motion_variance: see the attribute.
 
     Attributes:
+        names: names of the channels, in the order of the columns.
         per_joint: columns of each joint quantity.
         arm: column of each quantity of the whole arm.
         state_energy: first column of total power by state.
@@ -247,9 +250,9 @@ class Channels:
     def deviations_of_total(self, net: Array, over: Array | float | None = None) -> Array:
         """Standard deviation of the total [...], J (or W).
 
-        Where the total is measured, it is the deviation of the measurement: the noise of
-        the samples, and the resolution of voltage and current. Elsewhere it is the
-        model's.
+        Where the total is measured, its deviation comes from the noise of the samples and
+        from the resolution of voltage and current. Elsewhere it is the deviation of the
+        model.
         """
         variance = self._systematic(net[..., self.total_errors])
         variance = variance + self._of_motion(self._column(net, "modelled_motion"), over)
@@ -258,8 +261,8 @@ class Channels:
     def deviations_of_model(self, net: Array, over: Array | float | None = None) -> Array:
         """Standard deviation of the sum of the modelled parts [...], J (or W).
 
-        Errors of the parameters add up over time. Of the error of motion, which is another
-        one every MOTION_TIME, the variance adds up.
+        Errors of the parameters add up over time. The error of motion is independent after
+        each MOTION_TIME, so that its variance adds up.
         """
         variance = self._systematic(net[..., self.model_errors])
         moving = net[..., self.state_time + ArmState.MOVING]
@@ -282,7 +285,7 @@ class Channels:
         return np.abs(net[..., self.model_errors.stop - 1])
 
     def total_source(self, net: Array, seconds: float) -> TotalSource:
-        """Where the total comes from, from the channels [channels] over a time [s]."""
+        """Source of the total, from integrals of the channels [channels] over a time [s]."""
         return TotalSource.of(float(self._column(net, "measured")), seconds)
 
     def explained_share(self, net: Array) -> float | None:
@@ -294,6 +297,7 @@ class Channels:
         return explained_share(measured, float(self._column(net, "unexplained")))
 
     def _column(self, net: Array, name: str) -> Array:
+        """One quantity of the whole arm [...] among the channels [..., channels]."""
         return np.asarray(net[..., self.arm[name]])
 
     def _systematic(self, errors: Array) -> Array:
@@ -340,17 +344,17 @@ class Channels:
         return self.wall.value(terms), self.wall.deviation(terms, std)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
-        """Values of the columns by state, of which `first` is `state_energy` or `state_time`."""
+        """Values by state; `first` is the first of the columns, `state_energy` or `state_time`."""
         return {state: float(net[first + state]) for state in ArmState}
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
-        """A reading of other channels `names` for these channels; see `convert_values`."""
+        """A reading of channels with other `names` in these channels; see `convert_values`."""
         net = self.convert_values(reading.net, names)
         consumed = self.convert_values(reading.consumed, names)
         return replace(reading, net=net, consumed=consumed)
 
     def convert_values(self, values: Array, names: Sequence[str]) -> Array:
-        """Values [channels] of other channels `names` for these channels; new ones are zero."""
+        """Values of channels with other `names` in these channels [channels]; new ones are 0."""
         if tuple(names) == self.names:
             return values
         known = dict(zip(names, values.tolist(), strict=True))
@@ -394,8 +398,9 @@ class PowerOptions:
     """How powers are computed.
 
     Attributes:
-        method: "current" for measured currents, "motion" for currents that the model
-            predicts, "auto" for measured ones where the source has them.
+        method: "current" for measured currents; "motion" for currents that the model
+            predicts; "auto" for measured currents where the source has them, else
+            predicted ones.
         track_standby: whether the standby power of the session is followed.
         standby_limit: largest deviation from the model's standby power [W].
         idle_power: power with brakes engaged, where neither bus nor model shows it [W]; None for

@@ -568,7 +568,8 @@ def profile_program(
         shifts: starts of shifts in minutes since midnight, ascending, the first on the day
             before, as from `calendar.shift_starts`; empty for energies without shifts.
         zone: time zone of these starts.
-        same_arm: see `model_of_arm`.
+        same_arm: whether the recording is of the arm of the model, whatever serial
+            numbers and constants are (see `model_of_arm`).
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:

@@ -284,7 +284,8 @@ def estimate_energy(
         bag: recording.
         options: how powers are computed.
         series: CSV file for the powers over time, or None.
-        same_arm: see `model_of_arm`; only used where `matched` is None.
+        same_arm: whether the recording is of the arm of the model (see `model_of_arm`);
+            only used where `matched` is None.
         matched: the model for the arm of the recording; None to match it here.
         fields: RTDE fields that `observe` uses beside the fields of the calculator.
         observe: called with the powers of each batch, in order, and their layout.

@@ -52,7 +52,8 @@ def energy_with_advice(
             a model without a file.
         payload: actual payload as stated by the user; None for the one that was set in
             the controller.
-        same_arm: see `model_of_arm`; only used where `matched` is None.
+        same_arm: whether the recording is of the arm of the model (see `model_of_arm`);
+            only used where `matched` is None.
         matched: the model for the arm of the recording; None to match it here.
         how: further arguments of `estimate_energy`, such as `progress`.
 

@@ -158,7 +158,8 @@ def evaluate(
         payload: the actual one, where another is set in the controller.
         anchor: take standby power and friction from the recording's own standstill and
             motion, for currents from what was before.
-        same_arm: see `model_of_arm`; only used where `matched` is None.
+        same_arm: whether the recording is of the arm of the model (see `model_of_arm`);
+            only used where `matched` is None.
         matched: the model for the arm of the recording; None to match it here.
         progress: called with the finished share and the current step.
 

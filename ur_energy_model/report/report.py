@@ -208,7 +208,8 @@ def make_report(
         tariff: price and CO2 of energy; None for neither.
         trigger: what starts a cycle, see `energy.cycles`.
         output: digital output that starts a cycle, if `trigger` is an output.
-        same_arm: see `model_of_arm`.
+        same_arm: whether the recording is of the arm of the model, whatever serial
+            numbers and constants are (see `model_of_arm`).
         progress: called with a fraction and a text.
 
     Raises:
