@@ -151,7 +151,7 @@ def _with_energy_bag(
         options: of the command.
         out: the bag to write.
         chosen: the model as the user has named it.
-        model: the same, with the payload that the user states.
+        model: the chosen model, with the payload that the user states.
         bag: the recording.
         report: takes the progress.
         work: computes the energies.

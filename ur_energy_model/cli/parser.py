@@ -45,9 +45,9 @@ class Call(NamedTuple):
     """A command, and the values that the user has given to it.
 
     Attributes:
-        command: which it is.
+        command: the subcommand.
         values: of all its options, by their names.
-        given: the same as objects of its tables.
+        given: these values as objects of the tables of the subcommand.
     """
 
     command: Command

@@ -183,7 +183,11 @@ class _Reader:
         self._words = np.frombuffer(message, f"{order}f8", words, _BODY)
 
     def plan(self) -> PlanMessage:
-        """The whole message."""
+        """The whole message.
+
+        Raises:
+            InputError: the plan has no points, or names no joints.
+        """
         stamp = header_of(self._message).stamp
         self._position += self._duration.size
         header = Header(stamp=stamp, frame_id=self._text("its frame"))

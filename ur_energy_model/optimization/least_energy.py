@@ -119,7 +119,7 @@ class EnergyLaws:
 
         Args:
             before: squared path speed at the start of each interval [..., N], 1/s^2.
-            after: the same at its end.
+            after: squared path speed at the end of each interval [..., N], 1/s^2.
             price: of time [W].
         """
         speed = 0.5 * (np.sqrt(before) + np.sqrt(after))

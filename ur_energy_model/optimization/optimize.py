@@ -427,7 +427,7 @@ def saving_interval(
 
     Args:
         before: energies of the stretches as recorded, with sensitivities.
-        after: the same of the new cycle.
+        after: energies of the stretches of the new cycle, with sensitivities.
     """
     energy = total_energy(before)
     ratio = total_energy(after) / energy

@@ -79,13 +79,13 @@ class Ceiling:
 
     Attributes:
         wall: power at the mains, by the model or a meter.
-        standby_share: part of the recorded cycle's energy that is standby.
-        wall_standby_share: the same at the wall, the control box included.
+        standby_share: share of standby in the energy of the recorded cycle.
+        wall_standby_share: share of standby at the wall, the control box included.
         most_saving_percent: at this cycle time, with all moves and all waits free.
-        wall_most_saving_percent: the same at the wall.
-        joules_per_second: saved at the wall by a cycle that is a second shorter [J]; None
-            where it cannot be shorter.
-        break_power: what switching off saves at the wall while the arm waits [W].
+        wall_most_saving_percent: this saving as a share of the energy at the wall.
+        joules_per_second: saving at the wall by a cycle that is a second shorter [J];
+            None where the cycle cannot be shorter.
+        break_power: power at the wall that switching off saves while the arm waits [W].
     """
 
     wall: WallModel

@@ -62,7 +62,7 @@ class Step:
         reason: why it stays as recorded; empty where it may change.
         energy: of the whole arm at the supply, as recorded [J]; for a move, with the
             energy of the time that the controller takes before the next step.
-        new_energy: the same as typed [J].
+        new_energy: of the whole arm at the supply, as typed [J].
     """
 
     do: Literal["moveJ", "moveL", "move", "wait"]
@@ -328,7 +328,7 @@ def with_energies(
     Args:
         sheet: without energies.
         before: energies of the stretches as recorded.
-        after: the same as typed.
+        after: energies of the stretches as typed.
     """
     waits = [step.wait or 0.0 for step in sheet]
     new_waits = [step.new_wait or 0.0 for step in sheet]

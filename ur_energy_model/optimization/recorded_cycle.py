@@ -393,7 +393,8 @@ def _waits_of_all(
     Args:
         motion: of the recording.
         own: the move in the chosen cycle, and the end of the rest after it.
-        runs: the same in all cycles; a run with another number of waits is left out.
+        runs: move and end of the rest in all cycles; a run with another number of waits
+            is left out.
 
     Returns:
         Durations [s] and lines of the waits; None where lines were not recorded.

@@ -538,11 +538,12 @@ def _changed_points(before: Side, after: Side) -> Iterator[str]:
 def _distance(before: Array, after: Array) -> float:
     """Largest distance of points before and after a change, rad.
 
-    A cycle may begin with another one of its moves: the nearest beginning counts.
+    A cycle may begin with any of its moves: the beginning with the least distance counts.
 
     Args:
         before: points at which the moves start [moves, n], rad.
-        after: the same; infinite is the distance for another number of moves.
+        after: the same points of the other cycle [moves, n], rad; where the numbers of
+            moves differ, the distance is infinite.
     """
     if before.shape != after.shape:
         return np.inf

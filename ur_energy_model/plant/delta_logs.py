@@ -110,7 +110,7 @@ class DeltaLogs:
         """Contents of logs that were read, each with its table and version."""
 
     def read(self, name: str) -> DeltaLog:
-        """A log as it is now; only what is new since the last call is read.
+        """A log as it is now; only commits since the last call are read.
 
         Args:
             name: of a table, or STORE.

@@ -125,7 +125,7 @@ class Fleet:
         arms: with different names.
 
     Attributes:
-        arms: the same.
+        arms: of the fleet, as given.
     """
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:

@@ -302,9 +302,9 @@ class Simulation:
         version: of the software; None for the default.
         seed: selects the individual arm and its noise.
         ambient: see `ArmOptions`.
-        controller: likewise.
-        session: likewise.
-        drive_set: likewise.
+        controller: see `ArmOptions`.
+        session: see `ArmOptions`.
+        drive_set: see `ArmOptions`.
         speed: factor on real time.
         faults: injected faults, see `parse_fault`.
         truth: file for the true energies.

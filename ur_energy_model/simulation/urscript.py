@@ -3,9 +3,9 @@
 
 """URScript programs of plain calls: text into programs, programs into calls, calls into actions.
 
-There is no URScript interpreter: a program is simulated if every line is one call with
-literal arguments, or of a function that it defines without parameters, in endless loops
-or outside of them. Others are refused with a message.
+There is no URScript interpreter. A program is simulated if every line is a call with
+literal arguments, or a call of a function that the program defines without parameters;
+calls may be in endless loops. Other programs are refused with a message.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ class Arguments:
 
         Args:
             name: of the parameter.
-            size: how many numbers it must have.
+            size: number of numbers, 3 or 6.
             default: where the call has none; None if it must have one.
         """
         value = self._value(name, default)
@@ -359,7 +359,7 @@ class Arguments:
         return np.array(items, dtype=float)
 
     def joints(self, name: str) -> Array:
-        """Joint values [6], not a pose."""
+        """Joint values [6]; a pose is refused."""
         if isinstance(self.given.get(name), Pose):
             text = "to a pose is not simulated; send joint positions"
             raise ScriptError(f"{self._function} {text}")
@@ -511,7 +511,7 @@ FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
     "sleep": (lambda box, given: given.number("t", 0.0), ("t",)),
     "sync": (lambda box, given: None, ()),
 }
-"""What a simulated function does, and its parameters in order, by its name."""
+"""Action and parameters in order of each function that is simulated, by its name."""
 
 
 class UrScriptProgram:

@@ -565,7 +565,7 @@ def _registers_class(unit: int, profile: MeterProfile) -> type[Any]:
             return item
 
         def value_of(self, register: Register) -> float:
-            """Value of a quantity, in SI units."""
+            """Value of a quantity, in SI units; raises as `reading`."""
             read = self.read_holding_registers
             if profile.registers == "input":
                 read = self.read_input_registers

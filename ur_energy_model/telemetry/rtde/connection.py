@@ -103,12 +103,15 @@ class RtdeConnection:
         self._socket.close()
 
     def subscribe(self, fields: Sequence[str], rate: float | None = None) -> None:
-        """Negotiate what the controller sends; it sends nothing before `start`.
+        """Negotiate fields and rate of the data; the controller sends none before `start`.
 
         Args:
-            fields: RTDE names to request, of the table; those the controller lacks are
-                left out.
+            fields: RTDE names to request, of the table; fields that the controller lacks
+                are left out (`missing`).
             rate: to request [Hz]; None for every cycle of the controller.
+
+        Raises:
+            ControllerError: no answer, or an answer that is not RTDE.
         """
         for offered in (2, 1):
             self._protocol_version = offered
@@ -122,7 +125,7 @@ class RtdeConnection:
         if numbered and rate is not None:  # the controller leaves out whole cycles
             self.rate /= max(1, int(self.rate / rate + 1e-9))
         names = [name for name in fields if FIELDS[name].available(version)]
-        # A controller names what it lacks, and accepts nothing of that request.
+        # A controller that lacks fields names them, and accepts no field of the request.
         while names:
             request = encode_output_setup(names, self.rate if numbered else None)
             payload = self._ask(PacketType.SETUP_OUTPUTS, request)
@@ -162,6 +165,9 @@ class RtdeConnection:
             batch: number of packets for which `receive` waits; the kernel wakes the
                 process up for so many (SO_RCVLOWAT), which takes a tenth of the processor
                 time.
+
+        Raises:
+            ControllerError: no answer, or the controller refuses to send data.
         """
         if not decode_flag(self._ask(PacketType.START, b""), self._host):
             raise ControllerError(
