@@ -38,7 +38,7 @@ class ArmOptions:
     Attributes:
         session: number of the arm's session, 0 for the arm as drawn.
         ambient: temperature [degC].
-        controller: "pd" is with gravity compensation.
+        controller: kind of the joint controller; "pd" compensates gravity.
         controller_version: reported; it decides which fields exist.
         warmth: of the joints at the start; None for the session's.
         viscous_only: no other friction, to see what static friction does.
