@@ -21,12 +21,9 @@ WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 SEED ?= 0
 MINUTES ?= 13
 
-# Tests start hundreds of processes: they share compiled modules, even where Python is told to keep none.
-unexport PYTHONDONTWRITEBYTECODE
-
 NPM_PACKAGES := @foxglove/ws-protocol@0.8.0 ws@8.23.0 node-opcua-client@2.182.2 sparkplug-payload@1.0.3
 
-.PHONY: setup demo test lint types tests truth coverage bench torture papers removable servers docs clean
+.PHONY: setup demo test lint types compiled tests truth coverage bench torture papers removable servers docs clean
 
 setup: $(STAMP)
 
@@ -66,13 +63,16 @@ types: setup
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then $(BIN)/mypy; \
 	  else echo "types are not checked on Python 3.10: use 3.11 or newer"; fi
 
-tests: setup
+# Tests start hundreds of processes: they share compiled modules, even where Python is told to keep none.
+unexport PYTHONDONTWRITEBYTECODE
+compiled: setup
 	$(BIN)/python -m compileall -q -j 0 ur_energy_model
+
+tests: compiled
 	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal -m "not truth" $(TEST)
 
 # What make test leaves out.
-truth: setup
-	$(BIN)/python -m compileall -q -j 0 ur_energy_model
+truth: compiled
 	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal -m truth $(TEST)
 
 # Processes that tests start are measured too. Fails below the floor in pyproject.toml.

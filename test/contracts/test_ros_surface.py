@@ -226,8 +226,9 @@ def learned(messages: list[Any]) -> bool:
 
     Without the room learning, no such model is ever used: enough messages are enough.
     """
+    enough = len(messages) > 12
     if not has_room("learning"):
-        return len(messages) > 12
+        return enough
     values = {
         value.key: value.value
         for message in messages
@@ -235,7 +236,7 @@ def learned(messages: list[Any]) -> bool:
         if status.name == "estimator: model"
         for value in status.values
     }
-    used = int(values.get("model_version", 0)) > 0 and len(messages) > 12
+    used = int(values.get("model_version", 0)) > 0 and enough
     assert not used or "before the last start" in values["learned_because"]
     return used
 

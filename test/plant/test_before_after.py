@@ -314,14 +314,16 @@ def test_a_small_measured_saving_is_found_and_proven(
 )
 def test_any_sample_rate(tmp_path: Path, rate: float, step: int, cycles: int) -> None:
     sides = []
+    energies = []
     for kind in ("hasty", "calm"):
-        telemetry = run(kind, cycles, rate=rate).telemetry
+        made = run(kind, cycles, rate=rate)
+        energies.append(made.energy)
+        telemetry = made.telemetry
         thinned = telemetry.select(np.arange(len(telemetry)) % step == 0)
         rated = replace(thinned, info=replace(thinned.info, rate=rate / step), gaps=())
         sides.append([recorded_production(bag_of(tmp_path, kind, rated))])
     found = compare(*sides)
-    runs = [run(kind, cycles, rate=rate) for kind in ("hasty", "calm")]
-    true = runs[0].energy - runs[1].energy
+    true = energies[0] - energies[1]
     assert found.interval[0] < true < found.interval[1]
     assert found.saving == pytest.approx(true, abs=1.0 if step < 100 else 15.0)
 
