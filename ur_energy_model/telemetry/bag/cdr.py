@@ -35,7 +35,7 @@ class CdrBuilder:
 
     Attributes:
         body: the message so far, its encapsulation header included.
-        blocks: (offset, count) of each sequence of float64.
+        blocks: (offset [bytes], number of values) of each sequence of float64.
     """
 
     def __init__(self) -> None:
@@ -57,16 +57,20 @@ class CdrBuilder:
                 self.add("II", *divmod(value, 1_000_000_000))
             elif kind == "s":
                 data = value.encode() + b"\0"
-                self.add("I", len(data)).body += data
+                self.add("I", len(data))
+                self.body += data
             elif kind == "S":
                 self.add("I" + "s" * len(value), len(value), *value)
             elif kind == "d":
-                self.add("I", value)._align(8 if value else 1)
+                self.add("I", value)
+                if value:  # an empty sequence has no padding behind its length
+                    self._align(8)
                 self.blocks.append((len(self.body), value))
                 self.body += bytes(8 * value)
             else:
                 self._align(_SIZES[kind])
-                self.body += (value & 0xFFFFFFFF).to_bytes(_SIZES[kind], "little")
+                unsigned = value & 0xFFFFFFFF  # two's complement of seconds before 1970
+                self.body += unsigned.to_bytes(_SIZES[kind], "little")
         return self
 
     def _align(self, size: int) -> None:
@@ -75,7 +79,7 @@ class CdrBuilder:
         self.body += bytes(-place % size)
 
     def template(self) -> Template:
-        """The message, to encode many like it."""
+        """The message as a template, by which many messages like it are encoded."""
         return Template(bytes(self.body), tuple(self.blocks))
 
 
@@ -83,7 +87,7 @@ class CdrParser:
     """Reads one message, encapsulation header included, from beginning to end.
 
     Attributes:
-        padding: (offset, count) of the bytes skipped so far, whose values mean nothing.
+        padding: (offset, number) of the bytes skipped so far, whose values mean nothing.
 
     Raises:
         CdrError: the message is not little-endian plain CDR.
@@ -103,7 +107,7 @@ class CdrParser:
             kinds: a letter for each value, see `CdrBuilder`.
 
         Returns:
-            The values; of d the offset in the message and the count.
+            The values; for d the offset in the message [bytes] and the number of values.
 
         Raises:
             CdrError: the message is malformed, or ends early.
@@ -153,8 +157,8 @@ class Template:
 
     Attributes:
         message: one encoded message; its stamp (seconds, nanoseconds) is at byte 4.
-        blocks: (offset, count) of each float64 sequence.
-        padding: (offset, count) of bytes that mean nothing and may differ.
+        blocks: (offset [bytes], number of values) of each float64 sequence.
+        padding: (offset, number) of bytes that mean nothing and may differ.
     """
 
     message: bytes

@@ -144,6 +144,7 @@ def unpack_zstd_file(source: BinaryIO, target: IO[bytes]) -> Iterator[int]:
 
 
 def _from_zstd(packed: bytes | memoryview, size: int) -> bytes:
+    """The body of a chunk packed by zstd, cut one byte beyond its stated size [bytes]."""
     with optional_import():
         import zstandard
 
@@ -159,6 +160,7 @@ def _from_zstd(packed: bytes | memoryview, size: int) -> bytes:
 
 
 def _from_lz4(packed: bytes | memoryview, size: int) -> bytes:
+    """The body of a chunk packed by lz4, cut one byte beyond its stated size [bytes]."""
     with optional_import():
         import lz4.frame
 

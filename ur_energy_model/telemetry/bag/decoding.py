@@ -31,11 +31,12 @@ from ur_energy_model.typing import Bytes
 MAX_MESSAGE = 1 << 18
 """Largest telemetry message in bytes; with all fields it has 20 kB."""
 _LAYOUT_ITEMS = 4000
+"""Share of a bag's budget that each layout of messages costs, in records."""
 _CHANGE_ITEMS = 5
-"""What a layout of messages, and a change to another one, cost of a bag's budget."""
+"""Share of a bag's budget that each change to another layout costs, in records."""
 Samples: TypeAlias = dict[str, NDArray[Any]]
 """Consecutive samples: values by field, [n] or [n, width], and host times [n], ns, by STAMP."""
-STAMP = ""
+STAMP = ""  # key of the host times, which no field has
 
 
 def are_packed(messages: Bytes) -> bool:

@@ -64,7 +64,7 @@ _CHUNK_MARK = re.compile(rb"\x04\x00\x00\x00zstd|\x03\x00\x00\x00lz4")
 _LONGEST_MARK = 8  # longest of these names, with its length in front of it [bytes]
 _CHUNK_HEAD = 28
 """Size of what a chunk has in front of the name: times, unpacked size and checksum [bytes]."""
-_MARK_OFFSET = PREFIX.size + _CHUNK_HEAD
+_MARK_OFFSET = PREFIX.size + _CHUNK_HEAD  # place of the name in a chunk record [bytes]
 _PACKED_SIZE = 8  # size of the number behind the name, the packed size [bytes]
 _WINDOW = 64 << 10
 _MOST_WINDOW = 16 << 20
@@ -130,8 +130,11 @@ class McapReader:
         self.schemas: dict[int, Schema] = {}
         self.channels: dict[int, Channel] = {}
         self.library = ""
+        # Metadata records that were read and not yet taken; whether the summary lists
+        # them, so that they were read before everything else.
         self._metadata: list[bytes] = []
         self._is_indexed = False
+        # Content of the last definition of each type and number.
         self._contents: dict[tuple[int, int], bytes] = {}
 
     def blocks(self, end: str = "") -> Iterator[MessageBlock]:
@@ -222,7 +225,7 @@ class McapReader:
         """The records of each chunk, and groups of messages outside chunks, in order of the file.
 
         Yields:
-            Records one behind the other, at most MAX_CHUNK bytes.
+            Bytes of records one behind the other, at most MAX_CHUNK.
 
         Raises:
             RecordingError: the file cannot be read; without `report`, damage too.
@@ -439,7 +442,8 @@ class McapReader:
             raise self.refuse(
                 f"has a record (type {op}) of more than {MAX_DEFINITION} bytes"
             )
-        key = op, int.from_bytes(content[:2], "little")
+        number = int.from_bytes(content[:2], "little")  # of a schema or channel
+        key = op, number
         if self._contents.get(key) == content:
             return
         self.budget.spend(items=1, memory=len(content))
@@ -533,10 +537,10 @@ class McapReader:
         channels = array("q")
         starts = array("q")
         lengths = array("q")
-        # Every message of a recording passes through this loop, a hundred thousand in
-        # three minutes, so it does nothing but step from record to record: comparing
-        # arrays of heads where records repeat in a pattern was no faster, and needed a
-        # hundred lines.
+        # Every message of a recording passes through this loop, a hundred thousand for
+        # three minutes of samples, so it does nothing but step from record to record.
+        # Comparing arrays of heads where records repeat in a pattern was no faster, and
+        # needed a hundred lines.
         unpack_head = RECORD_HEAD.unpack_from
         message = int(Opcode.MESSAGE)
         prefix = PREFIX.size
@@ -572,5 +576,8 @@ class McapReader:
 
 
 def _definition(file: BinaryIO, start: int, end: int) -> bytes:
-    """Content of a record from `start` to `end`; of a larger one than allowed, a byte too many."""
+    """Content of a record from `start` to `end`, cut one byte beyond MAX_DEFINITION.
+
+    The further byte shows that the record is too large (`McapReader.note`).
+    """
     return read_at(file, start, min(end - start, MAX_DEFINITION + 1))

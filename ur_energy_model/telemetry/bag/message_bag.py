@@ -46,10 +46,11 @@ class ExtraMessages:
         self.topics: dict[int, BagTopic] = {}
         self.dropped = 0
         self._numbers = {topic: number for number, topic in known}
+        # Messages by the number of their channel and their size: those that wait, and
+        # those that will still wait once the blocks made last are written.
         self._waiting: dict[tuple[int, int], list[Messages]] = {}
         self._left: dict[tuple[int, int], list[Messages]] = {}
-        """By the numbers of channels and the sizes of messages."""
-        self._bytes = 0
+        self._bytes = 0  # of all messages that wait
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -58,7 +59,8 @@ class ExtraMessages:
         """Keep messages for the next chunk, unless too many wait."""
         topic = messages.topic
         size = messages.payload.nbytes
-        if self._bytes + size > MOST_BYTES * (2 if topic.kind is LOG else 1):
+        limit = 2 * MOST_BYTES if topic.kind is LOG else MOST_BYTES
+        if self._bytes + size > limit:
             self.dropped += len(messages.stamp)
             return
         self._bytes += size
@@ -83,6 +85,9 @@ class ExtraMessages:
             until: latest log time of the chunk [ns], later messages wait for the next
                 one; None takes all.
 
+        Returns:
+            The messages; blocks of several channels are not in a common order.
+
         Raises:
             OSError: the disk fails.
         """
@@ -105,7 +110,7 @@ class ExtraMessages:
         return blocks
 
     def confirm(self) -> None:
-        """The blocks made last were written."""
+        """Note that the blocks made last are written: their messages wait no longer."""
         self._waiting = self._left
         self._left = {}
         self._bytes = sum(rest.payload.nbytes for [rest] in self._waiting.values())

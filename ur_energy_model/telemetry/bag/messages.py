@@ -175,6 +175,7 @@ def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
     Returns:
         One profile in the form that rosbag2 stores (version 9).
     """
+    # Three equal mappings: of the same one, YAML would write an anchor and aliases.
     endless = [{"sec": 9223372036, "nsec": 854775807} for _ in range(3)]
     profile = {
         "history": "keep_last",
@@ -281,6 +282,36 @@ def _elements() -> dict[str, tuple[str, int]]:
 
 
 _ELEMENTS = _elements()
+_NO_FIELD = ("", 0)  # for an interface that the table of fields lacks
+
+
+class _Group(NamedTuple):
+    """A joint, or `robot`, with its interfaces in a DynamicJointState message.
+
+    Attributes:
+        name: of the joint, or `robot`.
+        interfaces: names of its values.
+        block: offset of its values in the message [bytes], and their number.
+    """
+
+    name: str
+    interfaces: Sequence[str]
+    block: tuple[int, int]
+
+
+def _groups_of(message: bytes) -> list[_Group]:
+    """Groups of a DynamicJointState message.
+
+    Raises:
+        CdrError: it is not such a message.
+    """
+    parser = CdrParser(message)
+    _stamp, _frame, names, count = parser.take("tsSI")
+    groups: list[_Group] = []
+    for name in names[:count]:
+        interfaces, block = parser.take("Sd")
+        groups.append(_Group(name, interfaces, block))
+    return groups
 
 
 class TelemetryLayout:
@@ -299,20 +330,19 @@ class TelemetryLayout:
     """
 
     def __init__(self, message: bytes) -> None:
-        parser = CdrParser(message)
-        _, _, names, count = parser.take("tsSI")
-        groups = [(name, *parser.take("Sd")) for name in names[:count]]
-        self.template = Template(message, tuple(block for _, _, block in groups))
-        joints = _joints({name: interfaces for name, interfaces, _ in groups})
+        groups = _groups_of(message)
+        self.template = Template(message, tuple(group.block for group in groups))
+        joints = _joints({group.name: group.interfaces for group in groups})
         found: dict[str, dict[int, int]] = {}  # places by field and element
         start = 0
-        for group, interfaces, (_, count) in groups:
-            for place, name in enumerate(interfaces[:count], start):
-                if group not in joints:
-                    field, element = _ELEMENTS.get(name, ("", 0))
+        for group in groups:
+            _, count = group.block
+            for place, name in enumerate(group.interfaces[:count], start):
+                if group.name not in joints:
+                    field, element = _ELEMENTS.get(name, _NO_FIELD)
                 else:
                     field = name if _is_per_joint(name) else ""
-                    element = joints.index(group)
+                    element = joints.index(group.name)
                 found.setdefault(field, {})[element] = place
             start += count
         self.places: dict[str, tuple[int, ...]] = {}
@@ -392,7 +422,10 @@ def _is_per_joint(name: str) -> bool:
 
 
 def _joints(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Names of the joints of an arm: of a UR arm in their order, else in the message's order.
+    """Names of the joints among the groups of a message.
+
+    The joints of a UR arm, perhaps with a common prefix, are in the order of JOINT_NAMES.
+    Other joints are the groups with values of joints, in the order of the message.
 
     Args:
         groups: names of the interfaces of each group of a message.
@@ -400,7 +433,7 @@ def _joints(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     if any(group in JOINT_NAMES for group in groups):
         return JOINT_NAMES
     first = JOINT_NAMES[0]
-    arms: list[tuple[str, ...]] = []  # whose joints have a common prefix
+    arms: list[tuple[str, ...]] = []  # joints of each UR arm, with its prefix
     for group in groups:
         if group.endswith(first):
             prefix = group.removesuffix(first)

@@ -282,9 +282,12 @@ def is_latched(text: str) -> bool:
 # Provenance of a recording as the key-value pairs (custom data) of a bag, and back.
 
 RECORD_NAME = "ur_energy_model"
+"""Name of the record of a file that states the provenance of its recording."""
 GAP_RECORD_NAME = "ur_energy_model.gap"
+"""Name of records that state a gap, with the index of the next sample in the file."""
 PROGRAM_RECORD_NAME = "ur_energy_model.program"
-"""Of an index in the file, and the name of the program from that sample on."""
+"""Name of records that state the program which runs from a sample on, with the index of that
+sample in the file."""
 HOST = "host"  # key of the computer that wrote a bag
 BUDGET = "budget_path"
 """Key of the path at which a bag counts for the budget of its folder; others are never deleted."""

@@ -265,21 +265,20 @@ class _BagReader:
         self._topic: str | None = None
         self._custom = {} if self._metadata is None else dict(self._metadata.custom)
         self._info: RecordingInfo | None = None
-        # What was noted about samples that were not returned yet, by their indexes in the
-        # bag: gaps, programs that were loaded from a sample on, and begins of files.
+        # Notes about samples that were not returned yet, by the indexes of the samples in
+        # the bag: gaps, programs that were loaded from a sample on, and begins of files.
         self._has_own_gaps = False
         self._gaps: list[Gap] = []
         self._programs: list[tuple[int, str | None]] = []
         self._file_starts: list[int] = []
         self._notes = NotePlacer(0)
         self._seen = SeenSamples()
-        # Numbers of samples: decoded, repeated and left out, of these returned with a
-        # batch, returned; and repeated by their times although their values differ.
-        self._decoded = 0
-        self._repeated = 0
-        self._reported = 0
+        # Numbers of samples.
+        self._decoded = 0  # without repeated samples
+        self._repeated = 0  # left out, because the bag has them already
+        self._reported = 0  # of the repeated samples, those that batches have stated
         self._returned = 0
-        self._distinct = 0
+        self._distinct = 0  # repeated by their times, although their values differ
         self._last_time = math.nan  # controller time of the last sample returned [s]
 
     def parts(self) -> Iterator[Samples]:

@@ -50,10 +50,11 @@ from ur_energy_model.typing import Array
 
 DAMAGED = "damaged file"  # cause of a gap that damage left
 MAX_PROBLEMS = 100  # most kinds of problems of a file that are named
-
-
 _MOST_BLOCKS = 100_000
 """Most groups of messages of one size in a chunk; only a hostile one has more."""
+_NUMBER = re.compile(r"\d+")
+_OTHER_KINDS = ""
+"""Kind of all problems beyond MAX_PROBLEMS kinds."""
 
 
 @dataclass(frozen=True)
@@ -218,10 +219,6 @@ class _Problems:
         return found
 
 
-_NUMBER = re.compile(r"\d+")
-_OTHER_KINDS = ""
-
-
 class _RecoveredFile:
     """Rewrites one file with what is intact in it; it is left alone if nothing is.
 
@@ -233,9 +230,11 @@ class _RecoveredFile:
         known: provenance of the bag, for a file that has lost its own.
 
     Attributes:
+        path: of the file.
+        summary: of the new file.
         custom: provenance in the file.
-        gaps: in the file that was written, with indexes among its samples.
-        samples: number of samples in it.
+        gaps: in the new file, with indexes among its samples.
+        samples: number of samples in the new file.
     """
 
     def __init__(self, path: Path, known: Mapping[str, str]) -> None:
@@ -248,10 +247,13 @@ class _RecoveredFile:
         self._reader = McapReader(path, report=self._report)
         self._decoder = TelemetryDecoder(path, (), self._reader.budget)
         self._damaged = False
-        self._lost_channels = set[int]()
-        self._last_time = math.nan
+        self._lost_channels = set[int]()  # that were reported
+        self._last_time = math.nan  # controller time of the last sample counted [s]
+        # Gaps that the times of the samples show, and by which rule.
         self._rule: GapRule | None = None
         self._found: list[Gap] = []
+        # What the old file states: gaps, programs with the indexes of their samples, and
+        # metadata of other programs.
         self._old_gaps: list[Gap] = []
         self._programs: list[tuple[int, Note]] = []
         self._others: list[tuple[str, Mapping[str, str]]] = []
@@ -301,7 +303,7 @@ class _RecoveredFile:
         self._problems.add(problem)
 
     def _take_metadata(self) -> None:
-        """Keep what was read of the metadata since the last call."""
+        """Keep the metadata records that were read since the last call."""
         with suppress(RecordingError):
             for name, values in self._reader.take_metadata():
                 if name == RECORD_NAME:
@@ -337,21 +339,24 @@ class _RecoveredFile:
         return blocks
 
     def _has_channel(self, number: int) -> bool:
-        """Define a channel in the new file, unless its definition is lost and not one of ours."""
+        """Whether the new file has a channel, which is defined at its first messages.
+
+        Lost definitions of the channels that every bag has are restored; messages of other
+        lost channels cannot be kept.
+        """
         if number in self.summary.counts:
             return True
         reader = self._reader
         channel = reader.channels.get(number)
         schema = None if channel is None else reader.schemas.get(channel.schema_id)
+        is_lost = channel is None or schema is None
+        if is_lost and number not in TOPICS:
+            if number not in self._lost_channels:
+                self._lost_channels.add(number)
+                lost = f"the definition of channel {number} is lost, with its messages"
+                self._report(lost, False)
+            return False
         if channel is None or schema is None:
-            if number not in TOPICS:
-                if number not in self._lost_channels:
-                    self._lost_channels.add(number)
-                    lost = (
-                        f"the definition of channel {number} is lost, with its messages"
-                    )
-                    self._report(lost, False)
-                return False
             namespace = name_of_custom(self.custom or self._known, "namespace")
             channel, schema = topics_in(namespace)[number].definitions(number)
             reader.channels[number] = channel
@@ -402,7 +407,11 @@ class _RecoveredFile:
             self._writer.add_metadata(*custom_of_note(gap.index, gap))
 
     def _gaps_behind_damage(self) -> list[Gap]:
-        """Gaps among the samples that are left: old ones at their new indexes, and new ones."""
+        """Gaps among the samples that are left.
+
+        Old gaps get the indexes of the samples behind them in the new file; gaps that the
+        old file does not state were left by the damage.
+        """
         known = {(gap.start, gap.end): gap for gap in self._old_gaps}
         gaps = []
         for found in self._found:

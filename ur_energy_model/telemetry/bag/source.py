@@ -23,19 +23,27 @@ from ur_energy_model.typing import ClosedOnExit, Self
 
 DEFAULT_PERIOD = 0.002
 """Assumed period of a bag with a single sample [s]."""
+LONGEST_PAUSE = 1.0  # longest time between two batches in real time [s]
 _FIRST_SAMPLES = 100
 """Samples from which the period of a bag is measured: not every bag states its rate."""
 
 
 class BagSource(ClosedOnExit):
-    """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
+    """A bag as a TelemetrySource.
 
     Args:
         path: the bag, as in `read_bag`.
         fields: as in `read_bag`.
         real_time: return samples at the rate they were recorded at (pauses last a second
             at most).
-        batch_seconds: time span of a batch, by the period of the first samples.
+        batch_seconds: time span of a batch [s], by the period of the first samples.
+
+    Attributes:
+        info: robot and recording, known once the source is entered.
+        fields: names of the fields of the samples, known once the source is entered.
+
+    Raises:
+        RecordingError: on entering: the bag cannot be read, see `read_bag`.
     """
 
     def __init__(
@@ -52,7 +60,7 @@ class BagSource(ClosedOnExit):
         self._chosen = fields
         self._batch_seconds = batch_seconds
         self._real_time = real_time
-        self._next: Telemetry | None = None
+        self._next: Telemetry | None = None  # the batch that `read` returns next
         self._losses = NO_LOSSES
 
     def __enter__(self) -> Self:
@@ -62,8 +70,12 @@ class BagSource(ClosedOnExit):
         samples = max(1, round(self._batch_seconds / period))
         self._batches = iterate_bag(self._path, self._chosen, samples)
         self._next = next(self._batches)
-        self.info, self.fields = self._next.info, tuple(self._next.columns)
-        self._due, self._last = time.monotonic(), float(self._next.time[0])
+        self.info = self._next.info
+        self.fields = tuple(self._next.columns)
+        # When the last batch was due, by the monotonic clock, and its last sample, by the
+        # controller's clock [s].
+        self._due = time.monotonic()
+        self._last = float(self._next.time[0])
         return self
 
     @property
@@ -76,15 +88,18 @@ class BagSource(ClosedOnExit):
         return []
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch; None if it is not due within the timeout.
+        """Next batch; None if it is not due within the timeout [s].
 
-        EOFError: the bag has ended or is closed; RecordingError: it is damaged.
+        Raises:
+            EOFError: the bag has ended or is closed.
+            RecordingError: the bag is damaged.
         """
-        if (batch := self._next) is None:
+        batch = self._next
+        if batch is None:
             raise EOFError
         if self._real_time:
             end = float(batch.time[-1])
-            due = self._due + min(max(end - self._last, 0.0), 1.0)
+            due = self._due + min(max(end - self._last, 0.0), LONGEST_PAUSE)
             wait = due - time.monotonic()
             time.sleep(max(min(wait, timeout), 0.0))
             if wait > timeout:

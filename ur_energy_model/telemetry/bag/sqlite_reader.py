@@ -38,11 +38,11 @@ _SIZES = (
     "OR length(data) NOT BETWEEN 12 AND ?)"
 )
 _MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
-_SIDE_FILES = ("-wal", "-journal")
+_WRITE_AHEAD_LOG = "-wal"
+_SIDE_FILES = (_WRITE_AHEAD_LOG, "-journal")
 """What a recorder that was killed leaves beside a database: messages that are not in it yet."""
-_WRITE_AHEAD = 2
-_VERSION_PLACE = 18
-"""Version of databases with a write-ahead log, and its place in the file."""
+_WRITE_AHEAD = 2  # version of databases with a write-ahead log
+_VERSION_PLACE = 18  # place of the version in the file [bytes]
 
 
 class SqliteMessages(NamedTuple):
@@ -60,13 +60,16 @@ class SqliteMessages(NamedTuple):
 def sqlite_messages(
     path: Path, end: str, kind: str, largest: int
 ) -> Iterator[SqliteMessages]:
-    """Messages of the topics whose names end so, in order of their log times.
+    """Messages of some topics, topic by topic, each in order of its log times.
 
     Args:
         path: of the database.
-        end: of the names of the topics.
+        end: end of the names of the topics.
         kind: type of the messages.
         largest: size of the largest possible message [bytes].
+
+    Yields:
+        Up to GROUP messages of one topic and one size.
 
     Raises:
         RecordingError: it cannot be read, or is no database of rosbag2.
@@ -96,10 +99,13 @@ def _check_tables(path: Path, file: sqlite3.Connection) -> None:
     for table, needed in _TABLES.items():
         found = file.execute(_KINDS, (table,))
         plain = [str(sql).upper()[:12] for kind, sql in found if kind == "table"]
-        columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
-        is_computed = any(column[6] for column in columns)
-        lacking = needed - {column[1] for column in columns}
-        if plain != ["CREATE TABLE"] or lacking or is_computed:
+        names = set[str]()
+        is_computed = False
+        for column in file.execute(f"PRAGMA table_xinfo({table})"):
+            _number, name, _type, _not_null, _default, _in_key, hidden = column
+            names.add(name)
+            is_computed |= bool(hidden)
+        if plain != ["CREATE TABLE"] or needed - names or is_computed:
             problem = f"has no table '{table}' as bags have it"
             raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
 
@@ -108,7 +114,7 @@ def lacks_its_log(path: Path) -> bool:
     """Whether the write-ahead log of a database, which may hold its last messages, is missing."""
     with open_regular(path) as file:
         version = file.read(_VERSION_PLACE + 1)[_VERSION_PLACE:]
-    has_log = path.with_name(f"{path.name}{_SIDE_FILES[0]}").exists()
+    has_log = path.with_name(f"{path.name}{_WRITE_AHEAD_LOG}").exists()
     return version == bytes([_WRITE_AHEAD]) and not has_log
 
 

@@ -19,7 +19,11 @@ from typing import Literal
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import Budget, open_regular
-from ur_energy_model.telemetry.bag.compression import UnpackingError, unpack_zstd_file
+from ur_energy_model.telemetry.bag.compression import (
+    ZSTD_FRAME,
+    UnpackingError,
+    unpack_zstd_file,
+)
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, RECOVER
 
 SUFFIXES = (".mcap", ".db3")  # of the files of a bag
@@ -30,7 +34,7 @@ StorageKind = Literal["mcap", "sqlite3", "zstd"]
 _KINDS: tuple[tuple[bytes, StorageKind], ...] = (
     (MAGIC, "mcap"),
     (b"SQLite format 3\0", "sqlite3"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (ZSTD_FRAME, "zstd"),
 )
 """First bytes of the files of bags."""
 _OTHERS: tuple[tuple[bytes, str, str], ...] = (
@@ -55,9 +59,8 @@ _OTHERS: tuple[tuple[bytes, str, str], ...] = (
     ),
 )
 """First bytes of other files that users name as bags, what they are, and what to do."""
-_TAR = b"ustar"
-_TAR_PLACE = 257
-"""Mark of tar archives, and its place."""
+_TAR = b"ustar"  # mark of tar archives
+_TAR_PLACE = 257  # place of this mark [bytes]
 
 
 def storage_kind(path: Path) -> StorageKind:

@@ -67,9 +67,10 @@ CHUNK_SAMPLES = 500
 """Most samples of a chunk; damage costs a whole chunk."""
 VIEWERS_PERIOD_NS = 20_000_000  # period of the messages for viewers [ns]
 _RESTART_NS = 1_000_000_000
-"""Step of stamps that follow the controller's clock, where this clock starts again [ns]."""
+"""Step between two stamps by the controller's clock where that clock starts again [ns]."""
 LATENCY_NS = 250_000_000
-"""Time by which messages of other topics may come after their samples, to be in order with them."""
+"""Delay of messages of other topics behind the samples of the same time, up to which both are
+written in order [ns]."""
 UNREADABLE = "can no longer be read: deleted, moved or changed by another program"
 """Cause of the gap in place of a file; it follows the name of the file."""
 NOT_WRITTEN = "not written"
@@ -102,7 +103,8 @@ class StampRule:
             return batch.stamp
         clock = np.rint(batch.time * 1e9).astype(np.int64)
         last = int(clock[0]) if self._last is None else self._last
-        steps = np.diff(clock, prepend=last - self._shift)
+        last_clock = last - self._shift
+        steps = np.diff(clock, prepend=last_clock)
         steps[steps < 0] = _RESTART_NS
         stamp: NDArray[np.int64] = last + np.cumsum(steps)
         self._last = int(stamp[-1])
@@ -138,7 +140,8 @@ class BagWriter(ClosedOnExit):
         info: robot and recording; topics are in its namespace, and joints have its
             prefix.
         fields: RTDE names to write; `timestamp` is always written.
-        name: of the storage files; None for the name of the directory.
+        name: beginning of the names of the storage files; None for the name of the
+            directory.
         joint_names: of the arm, without prefix.
         durable: wait for the disk after each chunk, so that a power cut loses little.
         split: when to start a new file.
@@ -269,7 +272,13 @@ class BagWriter(ClosedOnExit):
             self.flush()
 
     def append(self, telemetry: Telemetry) -> None:
-        """Keep samples for the next chunk, which another method writes; as `write` otherwise."""
+        """Append samples without writing a chunk; a gap at index 0 lies before the batch.
+
+        `write`, `flush`, `split` and `close` write the samples that wait for a chunk.
+
+        Raises:
+            MissingFieldError: the samples lack a field of this bag.
+        """
         values = [name for name in self.fields if name != "timestamp"]
         telemetry.require(*values, purpose="the bag")
         telemetry = self._dropped.in_front_of(telemetry)
@@ -447,6 +456,19 @@ class BagWriter(ClosedOnExit):
         # some readers read only topics in metadata.yaml
         if len(self._extra.topics) > self._named:
             self.write_metadata()
+        wrote_samples = self._write_pending(hold)
+        self._held = self.pending_samples
+        if hold and (wrote_samples or self._pending):
+            return  # messages of other topics go into the chunks of samples of their time
+        if self._extra:
+            file = self._open()
+            blocks = self._extra.blocks(file, self._last_log_time)
+            file.write_chunk(blocks)
+            self._extra.confirm()
+            self._last_log_time = max(int(block.time[-1]) for block in blocks)
+
+    def _write_pending(self, hold: int) -> bool:
+        """Write the samples that wait, but for the last `hold` ns; whether there were any."""
         wrote = False
         while self._pending:
             waiting = concatenate(self._pending)
@@ -464,18 +486,16 @@ class BagWriter(ClosedOnExit):
                 self._close()
                 self._open()
                 self.write_metadata()
-        self._held = self.pending_samples
-        if hold and (wrote or self._pending):
-            return
-        if self._extra:
-            file = self._open()
-            blocks = self._extra.blocks(file, self._last_log_time)
-            file.write_chunk(blocks)
-            self._extra.confirm()
-            self._last_log_time = max(int(block.time[-1]) for block in blocks)
+        return wrote
 
     def _write_chunk(self, part: Telemetry) -> _BagFile:
-        """Write samples with what belongs to them; the state advances once the chunk is written."""
+        """Write a chunk of samples, with the notes and messages that belong to them.
+
+        The state of the writer advances only once the chunk is written.
+
+        Returns:
+            The file that has the chunk.
+        """
         file = self._open()
         self._write_notes(file, self._written + len(part))
         stamp = _stamps(part)
@@ -505,8 +525,8 @@ class BagWriter(ClosedOnExit):
 
         Args:
             part: samples of a chunk.
-            chosen: indexes of those that viewers get [k >= 1].
-            time: log times of these [k], ns.
+            chosen: indexes of the samples that viewers get [k >= 1].
+            time: log times of the chosen samples [k], ns.
         """
         stamp = _stamps(part)[chosen]
         blocks: list[MessageBlock] = []
@@ -568,8 +588,9 @@ def _viewers_templates(
     found: dict[int, tuple[Template, Sequence[str]]] = {}
     if "actual_q" in fields:
         recorded = [name for name in _MOTION if name in fields]
-        q, qd, current = (len(joints) if name in fields else 0 for name in _MOTION)
-        found[JOINT_STATES] = joint_state_template(joints, (q, qd, current)), recorded
+        width = {name: len(joints) if name in fields else 0 for name in _MOTION}
+        counts = width["actual_q"], width["actual_qd"], width["actual_current"]
+        found[JOINT_STATES] = joint_state_template(joints, counts), recorded
     names = [name for name in fields if name != "timestamp"]
     titles: list[str] = []
     for name in names:
