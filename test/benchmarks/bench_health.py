@@ -23,8 +23,8 @@ from test.plant.surrogate_health import ELBOW, JOINTS, elbow, health_table
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.learning.learner import first_model
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.plant.health_rows import HealthRows
 from ur_energy_model.plant.plant_health import HealthChange, arm_health
-from ur_energy_model.plant.rows import HealthRows
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm

@@ -34,7 +34,7 @@ from ur_energy_model.energy.program import parse_script
 from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
-from ur_energy_model.plant.rows import ProgramRows
+from ur_energy_model.plant.program_rows import ProgramRows
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError

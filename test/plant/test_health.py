@@ -25,6 +25,7 @@ from test.plant.surrogate_health import (
 )
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.model.sessions import Session
+from ur_energy_model.plant.health_rows import BLOCK, HealthRows, thinned_motions
 from ur_energy_model.plant.level_changes import (
     FRICTION,
     MOST_UNITS,
@@ -36,7 +37,6 @@ from ur_energy_model.plant.level_changes import (
     levels,
 )
 from ur_energy_model.plant.plant_health import ArmHealth, arm_health, minute_levels
-from ur_energy_model.plant.rows import BLOCK, HealthRows, thinned_motions
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array

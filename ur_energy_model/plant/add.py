@@ -40,7 +40,9 @@ from ur_energy_model.plant.energy_parts import (
     PartTable,
     TimeRanges,
 )
-from ur_energy_model.plant.rows import HealthRows, ProgramRows, cycle_rows, second_rows
+from ur_energy_model.plant.health_rows import HealthRows
+from ur_energy_model.plant.program_rows import ProgramRows
+from ur_energy_model.plant.rows import cycle_rows, second_rows
 from ur_energy_model.plant.schema import ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store import HistoryStore

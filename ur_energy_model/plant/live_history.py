@@ -33,13 +33,9 @@ from ur_energy_model.plant.energy_parts import (
     PartTable,
     TimeRanges,
 )
-from ur_energy_model.plant.rows import (
-    HealthRows,
-    ProgramRows,
-    cycle_rows,
-    joint_rows,
-    second_rows,
-)
+from ur_energy_model.plant.health_rows import HealthRows
+from ur_energy_model.plant.program_rows import ProgramRows
+from ur_energy_model.plant.rows import cycle_rows, joint_rows, second_rows
 from ur_energy_model.plant.schema import LIVE, ModelRow, SourceKeys
 from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, LivePart
 from ur_energy_model.plant.store_changes import OverlapError
