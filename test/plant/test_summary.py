@@ -18,23 +18,20 @@ from test.plant.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.energy.calendar import shift_starts
 from ur_energy_model.errors import InputError
 from ur_energy_model.plant.database import HistoryDatabase, Period
+from ur_energy_model.plant.fleet_days import FleetDays, read_fleet_days
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.summary import (
     PARTS,
     SUMS,
-    Anomaly,
-    FleetDays,
     HistorySummary,
     explained_share,
-    find_anomalies,
-    read_fleet_days,
     summarise,
     total_source,
 )
+from ur_energy_model.plant.unusual_days import Anomaly, find_anomalies
 
 SHIFTS = shift_starts("06:00,14:00,22:00")
-"""Columns that files of versions whose total was the model's lack."""
 
 
 def ask(

@@ -13,18 +13,16 @@ import numpy as np
 from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.energy.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.plant.database import HistoryDatabase
-from ur_energy_model.plant.holdings import lost_sentences
-from ur_energy_model.plant.plant_charts import arm_charts, cycle_chart, plant_charts
-from ur_energy_model.plant.summary import (
+from ur_energy_model.plant.fleet_days import (
     CYCLE_SUMS,
-    Anomaly,
     FleetDays,
     Work,
     day_of,
-    find_anomalies,
-    number_text,
     read_fleet_days,
 )
+from ur_energy_model.plant.holdings import lost_sentences
+from ur_energy_model.plant.plant_charts import arm_charts, cycle_chart, plant_charts
+from ur_energy_model.plant.unusual_days import Anomaly, find_anomalies, number_text
 from ur_energy_model.report.page import (
     Cell,
     Page,

@@ -15,7 +15,7 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.tariff import JOULES_PER_KWH
-from ur_energy_model.plant.summary import FleetDays, Work, day_of
+from ur_energy_model.plant.fleet_days import FleetDays, Work, day_of
 from ur_energy_model.report.chart import (
     BarChart,
     Bars,
