@@ -18,7 +18,6 @@ from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.errors import InputError
 from ur_energy_model.plant.database import HistoryDatabase
 
-
 Row = dict[str, Any]
 """A row of a result: values by name of the column."""
 SUMS: tuple[str, ...] = (
