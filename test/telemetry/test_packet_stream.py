@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.telemetry.rtde.packet_stream import ClockMap, PacketStream
+from ur_energy_model.telemetry.rtde.clock_map import ClockMap
+from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.protocol import Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo
 

@@ -22,6 +22,7 @@ from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import dashboard_client, packet_stream
 from ur_energy_model.telemetry.rtde import source as rtde
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.link_report import MAX_EVENTS
 from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     TextMessage,
@@ -161,7 +162,7 @@ def test_every_sample_arrives_once_in_order_and_bit_for_bit(versions):
         assert (
             got.tobytes() == np.array([value_of(name, i) for i in range(1000)]).tobytes()
         )
-    assert len(events) == rtde.MAX_EVENTS
+    assert len(events) == MAX_EVENTS
     expected = ("safety: protective stop", 40) if 2 in versions else ("hello", 40)
     assert (events[0].kind, events[0].text, events[0].level) == ("message", *expected)
 

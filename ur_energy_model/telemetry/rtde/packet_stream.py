@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.telemetry.gaps import CLOCK_JUMPED, RESTARTED, Gap, GapRule
+from ur_energy_model.telemetry.rtde.clock_map import MAX_DRIFT, RESTART_ERROR, ClockMap
 from ur_energy_model.telemetry.rtde.packet_order import (
     MAX_TIMESTAMP,
     is_possible,
@@ -46,14 +45,18 @@ AHEAD_SECONDS = 5.0
 AHEAD_SHARE = 0.01
 """How far a controller's clock may have gained on the host's by the end of an outage: seconds, and
 a share of the outage."""
-RESTART_ERROR = 0.5
-"""Difference from the mapped clock that a delay of packets alone does not explain [s]."""
+UNUSABLE = "packets that could not be used"
+"""Cause of a gap of as many packets as came and could not be read."""
 
 
 class PacketStream:
     """The packages of one controller, over all its connections.
 
+    Args:
+        peer: address of the controller, for errors.
+
     Attributes:
+        clock: of the controller, as host stamps.
         duplicates: packets left out because the controller sent the same tick again.
         skipped: packets left out because their times are impossible, or belong to no
             clock.
@@ -66,14 +69,16 @@ class PacketStream:
 
     def __init__(self, peer: str) -> None:
         self.clock = ClockMap()
-        self.duplicates = self.skipped = self.unreadable = 0
+        self.duplicates = 0
+        self.skipped = 0
+        self.unreadable = 0
         self.loss: str | None = None
         self.same_serial = False
         self._peer = peer
-        self._last_time = math.nan
-        self._last_arrival = 0
-        self._leads = np.full(2, -np.inf)
-        self._waiting: Records | None = None
+        self._last_time = math.nan  # controller time of the last package [s]
+        self._last_arrival = 0  # host time at which it was read [ns]
+        self._leads = np.full(2, -np.inf)  # largest ones so far, see `_leads`
+        self._waiting: Records | None = None  # suspect packages
         self._unusable_before = 0  # packages left out in the call before
 
     def telemetry(
@@ -142,10 +147,10 @@ class PacketStream:
     def _gaps_of_same_clock(
         self, times: Array, rule: GapRule, unusable: int
     ) -> list[Gap]:
-        """Gaps in and in front of packages [n], s, whose clock goes on.
+        """Gaps in and in front of packages whose clock goes on.
 
         Args:
-            times: of the packages.
+            times: controller times of the packages [n], s.
             rule: of the recording.
             unusable: number of packets that came and could not be used.
         """
@@ -169,7 +174,14 @@ class PacketStream:
         arrival: int,
         info: RecordingInfo,
     ) -> Telemetry:
-        """Telemetry of packages that follow the last ones, which they are from now on."""
+        """Telemetry of packages, which are the last ones from now on.
+
+        Args:
+            columns: values of the packages by field.
+            gaps: in and in front of the packages.
+            arrival: host time at which they were read [ns].
+            info: of the recording.
+        """
         times = columns["timestamp"]
         newest = float(times[-1])
         # Packets that waited while this program or the controller stood still arrive
@@ -188,10 +200,11 @@ class PacketStream:
     def _gain(self, times: Array, arrival: int) -> Array:
         """By how much the controller's clock has gained on the host's at packages [n], s.
 
-        The smaller one of two clocks counts: the monotonic one stands still while the
-        host is suspended, the wall clock may be set.
+        The smaller gain on two host clocks counts: the monotonic clock stands still while
+        the host is suspended, the wall clock may be set.
         """
-        return np.asarray((_leads(times, arrival).T - self._leads).min(axis=-1))
+        gains = _leads(times, arrival).T - self._leads  # [n, 2]
+        return np.asarray(gains.min(axis=-1))
 
     def _is_ahead(self, times: Array, arrival: int, away: float) -> Mask:
         """Which packages [n] are from a time that the host's clock has not reached.
@@ -246,10 +259,6 @@ class PacketStream:
         return Gap(0, self._last_time, first, rule.missing(away), cause, away)
 
 
-UNUSABLE = "packets that could not be used"
-"""Cause of a gap of as many packets as came and could not be read."""
-
-
 def _with_unusable(gaps: Iterable[Gap], unusable: int) -> list[Gap]:
     """The gaps, with the cause UNUSABLE for gaps that unusable packets explain.
 
@@ -265,136 +274,6 @@ def _with_unusable(gaps: Iterable[Gap], unusable: int) -> list[Gap]:
 
 
 def _leads(times: Array | float, arrival: int) -> Array:
-    """Times minus the host's monotonic and wall clock times: [2] or [2, n], s."""
-    return np.array([np.asarray(times) - arrival * 1e-9, np.asarray(times) - time.time()])
-
-
-WINDOW = 1.0
-WINDOWS = 120
-"""The smallest delay of each window counts: length of a window [s], number of windows."""
-MIN_WINDOWS_FOR_DRIFT = 10  # windows from which the drift is known
-MAX_DRIFT = 500e-6  # largest drift between two clocks, relative
-LEVEL_QUANTILE = 0.25  # of the smallest delays, which counts as the usual one
-STEER_SECONDS = 0.1  # time between two corrections of the map [s]
-SLEW = (5.0, 1e-3)
-START_SLEW = (0.5, 1e-2)
-"""Time in which an error of the offset decays [s] and largest slope for it; the second before the
-drift is known."""
-LATE_NS = 15_000_000_000
-"""Time after which a clock that is behind is followed: it stood still for good [ns]."""
-
-
-class ClockMap:
-    """Maps controller timestamps to host stamps, online.
-
-    Stamps always increase and follow the controller's clock within 0.1 % (1 % in the
-    first seconds), also across reconnections. After a restart of the controller's clock
-    the map starts again after the last stamp.
-    """
-
-    def __init__(self) -> None:
-        self.drift = 0.0  # how much faster the host's clock runs, relative
-        self._last_stamp = 0
-        self._last_time = math.nan
-        self._started = False
-
-    def restart(self) -> None:
-        """Start again: the controller's clock was restarted."""
-        self._started = False
-
-    def lateness(self, at: float, arrival: int) -> float:
-        """How much later than expected a packet arrived [s]; 0 before the first packet."""
-        return (arrival - int(self._map(at))) * 1e-9 if self._started else 0.0
-
-    def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
-        """Host stamps of a batch.
-
-        Args:
-            times: controller timestamps [n >= 1], s.
-            arrival: host time at which the batch was read [ns since the epoch].
-
-        Returns:
-            Increasing stamps [n], ns since the epoch.
-        """
-        back = times[1:] < times[:-1]
-        if back.any():
-            cut = int(back.nonzero()[0][-1]) + 1
-            early = self.stamp(times[:cut], arrival)
-            return np.concatenate([early, self.stamp(times[cut:], arrival)])
-        newest = float(times[-1])
-        if not self._started or self._has_restarted(float(times[0]), newest, arrival):
-            self._started = True
-            self._late_since: int | None = None
-            self._origin = self._anchor = newest, arrival
-            self._slope = 0.0
-            self.drift = 0.0
-            self._level: float | None = None
-            # (controller time, offset) of the smallest delay in the present window and
-            # before.
-            self._lowest = (newest, math.inf)
-            self._window_start = newest
-            self._minima: deque[tuple[float, float]] = deque(maxlen=WINDOWS)
-        self._observe(newest, arrival)
-        stamps = self._map(times)
-        if int(stamps[0]) <= self._last_stamp:
-            stamps = np.maximum(stamps, self._last_stamp + 1 + np.arange(len(stamps)))
-        self._last_time = newest
-        self._last_stamp = int(stamps[-1])
-        if newest - self._anchor[0] >= STEER_SECONDS:
-            self._steer(newest)
-        return stamps
-
-    def _map(self, times: Array | float) -> NDArray[np.int64]:
-        """Host time [ns] of controller times [s] by the anchor and the slope."""
-        start, stamp = self._anchor
-        passed = (times - start) * (1.0 + self._slope)
-        return stamp + np.rint(passed * 1e9).astype(np.int64)
-
-    def _offset(self, at: float, stamp: int) -> float:
-        """Host minus controller time, relative to the origin [s]."""
-        return (stamp - self._origin[1]) * 1e-9 - (at - self._origin[0])
-
-    def _has_restarted(self, oldest: float, newest: float, arrival: int) -> bool:
-        """Whether the clock went back, is ahead of the host's, or stays behind it.
-
-        A backlog of packets or a busy controller is late too, but not for long.
-        """
-        late = self.lateness(newest, arrival)
-        if oldest < self._last_time or late < -RESTART_ERROR:
-            return True
-        if late < RESTART_ERROR:
-            self._late_since = None
-        elif self._late_since is None:
-            self._late_since = arrival
-        return self._late_since is not None and arrival - self._late_since > LATE_NS
-
-    def _observe(self, newest: float, arrival: int) -> None:
-        """Keep the smallest delay of each window; fit drift, and offset at controller time 0."""
-        offset = self._offset(newest, arrival)
-        if offset < self._lowest[1]:
-            self._lowest = (newest, offset)
-        if newest - self._window_start < WINDOW:
-            return
-        self._minima.append(self._lowest)
-        self._lowest = (newest, math.inf)
-        self._window_start = newest
-        if len(self._minima) < MIN_WINDOWS_FOR_DRIFT:
-            return
-        at, offsets = np.array(self._minima).T
-        i, j = np.triu_indices(len(at), 1)
-        slopes = (offsets[j] - offsets[i]) / (at[j] - at[i])
-        self.drift = float(np.clip(np.median(slopes), -MAX_DRIFT, MAX_DRIFT))
-        self._level = float(np.quantile(offsets - self.drift * at, LEVEL_QUANTILE))
-
-    def _steer(self, newest: float) -> None:
-        """Move the anchor to now, and set the slope so that the offset's error decays."""
-        stamp = int(self._map(newest))
-        if self._level is None:
-            expected = min(offset for _, offset in (self._lowest, *self._minima))
-            pace, limit = START_SLEW
-        else:
-            expected = self._level + self.drift * newest
-            pace, limit = SLEW
-        error = expected - self._offset(newest, stamp)
-        self._slope = self.drift + min(max(error / pace, -limit), limit)
-        self._anchor = newest, stamp
+    """Controller times minus the host's monotonic and wall clock times: [2] or [2, n], s."""
+    at = np.asarray(times)
+    return np.array([at - arrival * 1e-9, at - time.time()])

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import deque
@@ -20,13 +19,14 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.gaps import RESTARTED
 from ur_energy_model.telemetry.rtde import dashboard_client
-from ur_energy_model.telemetry.rtde.connection import MAX_MESSAGES, PORT, RtdeConnection
+from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
     LoadedProgram,
     identify_controller,
 )
+from ur_energy_model.telemetry.rtde.link_report import LinkReport
 from ur_energy_model.telemetry.rtde.packet_order import is_possible
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.protocol import Recipe, Records, in_type_order
@@ -46,10 +46,7 @@ SILENCE = 4.0  # time without packets after which a connection counts as lost [s
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
 """Pause before the next attempt to connect: the first one, and the longest one [s]."""
-OUTAGE_SECONDS = 0.5
-OUTAGE_PERIODS = 5.0
-"""Shortest time without samples that is reported as an outage: in seconds, and sample periods."""
-MAX_EVENTS = MAX_MESSAGES  # most events that are kept, of which most are messages
+SILENT_PERIODS = 5.0  # the same in sample periods, which counts at low rates
 RATE_SAMPLES = 10
 RATE_SECONDS = 0.2
 """Most packets, and time of packets, from which the rate is learned when the source is entered."""
@@ -57,11 +54,8 @@ RATE_TOLERANCE = 0.2
 """Relative deviation from the negotiated rate from which the timestamps count instead."""
 MOVED = 0.1
 """Difference of a joint angle that a restart of the controller does not explain [rad]."""
-NOT_CONNECTED = "no connection to the controller yet"
-STALLED = "the controller is connected, but sends no new samples"
-UNUSABLE = "the controller is connected, but sends nothing that can be used"
-WAITING = "connected, but sends no samples yet"
 _LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
+"""Level of an event by the level of the controller's text message; others are information."""
 
 
 @dataclass(frozen=True)
@@ -138,33 +132,23 @@ class RtdeSource(ClosedOnExit):
         self._last_q: Array | None = None
         # What the first connection agreed on with the controller, which every later
         # connection must continue; the identity of the controller; and the packets read
-        # on entering.
+        # on entering, with the host time at which they were read [ns].
         self._agreed: RtdeConnection | None = None
         self._controller = ControllerIdentity()
         self._first: tuple[Records, int] | None = None
         self._batches = deque[Telemetry]()  # that were read and not yet returned
-        # The present connection, and when to try again without one.
+        # The present connection and when its last packets came; without a connection,
+        # when to try again. Times are by the monotonic clock [s].
         self._connection: RtdeConnection | None = None
         self._recipe = Recipe((), ())
-        self._last_data = self._next_attempt = 0.0
+        self._last_data = 0.0
+        self._next_attempt = 0.0
         self._backoff = FIRST_BACKOFF
         self._closed = threading.Event()
-        # Packets that could not be read, of all connections and of this one; why packets
-        # were left out last, and which kinds of reasons were reported.
+        # Number of packets that could not be read, of all connections and of this one.
         self._unreadable = 0
         self._skipped_by_connection = 0
-        self._skip_reason: str | None = None
-        self._skip_kinds = set[str]()
-        # What the status and the events report.
-        self._status = LinkStatus(connected=False, problem=NOT_CONNECTED)
-        # When samples came last, and until when certainly none have come since. After
-        # this process was stopped for a while, samples wait in its socket: these are
-        # neither late nor lost.
-        self._last_samples: float | None = None
-        self._silent_until = 0.0
-        self._returning = False
-        self._reported: set[str] = set()
-        self._events: list[Event] = []
+        self._report = LinkReport()
 
     @property
     def info(self) -> RecordingInfo:
@@ -184,39 +168,18 @@ class RtdeSource(ClosedOnExit):
     @property
     def status(self) -> LinkStatus:
         """State of the connection, now."""
-        # before the status is read: an outage that is over has its losses in the status
-        outage = self._outage()
-        status = self._status
-        problem = status.problem
-        if problem is None and outage > 0.0:
-            problem = STALLED
-            if self._skip_reason is not None:
-                problem = f"{UNUSABLE}: {self._skip_reason}"
+        period = 1.0 / (self._info.rate or 1000.0)
+        is_away = self._connection is None and not self._closed.is_set()
         return replace(
-            status,
+            self._report.status(period, is_away=is_away),
             connected=self._connection is not None,
             duplicates=self._stream.duplicates,
             skipped=self._unreadable + self._stream.skipped,
-            problem=problem,
-            outage=outage,
         )
-
-    def _outage(self) -> float:
-        """Time for which certainly no samples have come [s]; 0 while samples come."""
-        if self._last_samples is None:
-            return 0.0
-        until = self._silent_until
-        if self._connection is None and not self._closed.is_set():
-            until = time.monotonic()
-        silence = until - self._last_samples
-        shortest = max(OUTAGE_SECONDS, OUTAGE_PERIODS / (self._info.rate or 1000.0))
-        return silence if silence >= shortest else 0.0
 
     def take_events(self) -> list[Event]:
         """The controller's messages and changes of the connection since the last call."""
-        events = self._events
-        self._events = []
-        return events
+        return self._report.take_events()
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + self._patience
@@ -231,7 +194,7 @@ class RtdeSource(ClosedOnExit):
             except ControllerError as error:
                 self._agreed = None
                 self._controller = ControllerIdentity()
-                self._fail(error.problem, ERROR)
+                self._report.note_failure(error.problem, ERROR)
                 self._disconnect()
                 if time.monotonic() + self._backoff > deadline or self._closed.is_set():
                     self.close()
@@ -285,17 +248,18 @@ class RtdeSource(ClosedOnExit):
             text = message.text
             if message.source:
                 text = f"{message.source}: {text}"
-            self._report("message", text, _LEVELS.get(message.level, INFORMATION))
+            level = _LEVELS.get(message.level, INFORMATION)
+            self._report.add_event("message", text, level)
         connection.messages.clear()
         self._note_skipped(connection)
         if received is not None:
             self._last_data = time.monotonic()
             self._take(received, HOST_CLOCK.now())
             if not self._batches:  # the same tick again, or nothing that can be used
-                self._silent_until = self._last_data
+                self._report.note_silence(self._last_data)
             return self._next_batch()
         # If the call took longer than the timeout, the process did not run in between.
-        self._silent_until = min(began + max(timeout, 0.0), time.monotonic())
+        self._report.note_silence(min(began + max(timeout, 0.0), time.monotonic()))
         quiet = self._quiet_time()
         if time.monotonic() - self._last_data > quiet:
             problem = f"sent nothing for {quiet:.0f} s"
@@ -335,13 +299,9 @@ class RtdeSource(ClosedOnExit):
         self._skipped_by_connection = 0
         self._stream.same_serial = same_serial
         self._last_data = time.monotonic()
-        self._returning = first is not None
-        reconnects = self._status.reconnects + self._returning
-        self._status = replace(
-            self._status, reconnects=reconnects, problem=WAITING, identity=identity.text
-        )
+        self._report.note_connection(identity.text, again=first is not None)
         if change is not None:
-            self._report("connection", change, WARNING)
+            self._report.add_event("connection", change, WARNING)
         if first is None:
             self._agree_on(connection, identity)
         else:
@@ -470,7 +430,7 @@ class RtdeSource(ClosedOnExit):
         is_regular = np.ptp(steps) < RATE_TOLERANCE * step
         if is_other_rate and is_regular:
             text = f"sends at {1.0 / step:.1f} Hz instead of {rate}"
-            self._report("connection", text, WARNING)
+            self._report.add_event("connection", text, WARNING)
             self._info = replace(self._info, rate=round(1.0 / step, 3))
 
     def _reconnect(self, timeout: float) -> None:
@@ -487,22 +447,23 @@ class RtdeSource(ClosedOnExit):
         try:
             self._connect()
         except (ControllerError, WrongRobotError) as error:
-            self._fail(error.problem, ERROR)
+            self._report.note_failure(error.problem, ERROR)
             self._schedule()
 
     def _lose(self, problem: str) -> None:
         """Record why the connection was lost, and schedule the next attempt."""
         self._stream.note_loss(problem)
-        self._fail(problem, WARNING)
+        self._report.note_failure(problem, WARNING)
         self._disconnect()
         self._schedule()
 
     def _schedule(self) -> None:
-        """Schedule the next attempt; samples make the pause short again."""
+        """Schedule the next attempt, each after a longer pause until samples come again."""
         self._next_attempt = time.monotonic() + self._backoff
         self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
 
     def _disconnect(self) -> None:
+        """Close the present connection, if there is one."""
         connection = self._connection
         self._connection = None
         if connection is not None:
@@ -510,7 +471,7 @@ class RtdeSource(ClosedOnExit):
 
     def _quiet_time(self) -> float:
         """Time without packets after which the connection counts as lost [s]."""
-        return max(self._link.silence, 5.0 / (self._info.rate or 1.0))
+        return max(self._link.silence, SILENT_PERIODS / (self._info.rate or 1.0))
 
     # Samples and events.
 
@@ -521,7 +482,7 @@ class RtdeSource(ClosedOnExit):
             self._recipe, records, arrival, self._info
         )
         if self._stream.skipped > skipped:
-            self._report_skipped("sent packets whose times do not follow its clock")
+            self._report.note_skipped("sent packets whose times do not follow its clock")
 
     def _next_batch(self) -> Telemetry | None:
         """The next batch, if there is one."""
@@ -531,8 +492,32 @@ class RtdeSource(ClosedOnExit):
         self._follow_program(batch)
         batch = replace(batch, info=self._info)
         self._backoff = FIRST_BACKOFF
-        self._note_samples(batch)
+        q = batch.columns.get("actual_q")
+        self._report.note_samples(batch.gaps, self._doubt_of_identity(batch, q))
+        self._last_q = None if q is None else q[-1]
         return batch
+
+    def _doubt_of_identity(self, batch: Telemetry, q: Array | None) -> str | None:
+        """Why samples may come from another arm than the samples before.
+
+        A restarted controller without serial number may belong to another arm.
+
+        Args:
+            batch: the samples.
+            q: their joint angles [n, joints], rad; None if they are not recorded.
+
+        Returns:
+            What is not known, in words; None if it is the same arm.
+        """
+        in_front = [gap for gap in batch.gaps if gap.index == 0]
+        is_restarted = any(gap.cause.startswith(RESTARTED) for gap in in_front)
+        if not is_restarted or self._stream.same_serial:
+            return None
+        hint = ""
+        before = self._last_q
+        if q is not None and before is not None and (abs(q[0] - before) > MOVED).any():
+            hint = ", and a joint stands elsewhere than before"
+        return f"not known: the controller restarted and has no serial number{hint}"
 
     def _note_skipped(self, connection: RtdeConnection) -> None:
         """Count the packets that a connection has left out since the last call."""
@@ -542,50 +527,7 @@ class RtdeSource(ClosedOnExit):
         self._skipped_by_connection = connection.skipped
         self._unreadable += new
         self._stream.unreadable += new
-        self._report_skipped(connection.skip_reason or "")
-
-    def _report_skipped(self, reason: str) -> None:
-        """Report why packets are left out, once for each kind of reason."""
-        self._skip_reason = reason
-        kind = re.sub(r"\d+", "", reason)
-        if kind not in self._skip_kinds and len(self._skip_kinds) < MAX_EVENTS:
-            self._skip_kinds.add(kind)
-            self._report("connection", f"{reason}; such packets are left out", WARNING)
-
-    def _note_samples(self, batch: Telemetry) -> None:
-        """Samples arrived: the present outage is over, and the gaps show what it cost.
-
-        Whoever sees in the status that it is over sees its losses, too.
-        """
-        status = replace(self._status, losses=self._status.losses.after(batch.gaps))
-        for gap in batch.gaps:
-            self._report("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
-        if self._returning:
-            self._report("connection", "connected again")
-            self._returning = False
-        q = batch.columns.get("actual_q")
-        in_front = [gap for gap in batch.gaps if gap.index == 0]
-        restarted = any(gap.cause.startswith(RESTARTED) for gap in in_front)
-        if restarted and not self._stream.same_serial:
-            before = self._last_q
-            hint = ""
-            if (
-                q is not None
-                and before is not None
-                and (abs(q[0] - before) > MOVED).any()
-            ):
-                hint = ", and a joint stands elsewhere than before"
-            text = f"not known: the controller restarted and has no serial number{hint}"
-            status = replace(status, identity=text)
-            warning = f"whether this is still the same arm is {text}"
-            self._report("connection", warning, WARNING)
-        self._last_q = None if q is None else q[-1]
-        if status.problem is not None:
-            status = replace(status, problem=None)
-            self._reported.clear()
-        self._status = status
-        self._last_samples = time.monotonic()
-        self._skip_reason = None
+        self._report.note_skipped(connection.skip_reason or "")
 
     def _follow_program(self, batch: Telemetry) -> None:
         """Keep the name of the program up to date; it can change where the runtime state does."""
@@ -598,19 +540,8 @@ class RtdeSource(ClosedOnExit):
         name = self._program.poll(changed=changed)
         if name != self._info.program:
             self._info = replace(self._info, program=name)
-            self._report("program", "no program is loaded" if name is None else name)
-
-    def _fail(self, problem: str, level: int) -> None:
-        """The connection was lost or refused; each reason is one event until samples arrive."""
-        if problem not in self._reported:
-            self._reported.add(problem)
-            self._report("connection", problem, level)
-        self._status = replace(self._status, problem=problem, last_error=problem)
-
-    def _report(self, kind: str, text: str, level: int = INFORMATION) -> None:
-        """Keep an event, unless too many are waiting already."""
-        if len(self._events) < MAX_EVENTS:
-            self._events.append(Event(HOST_CLOCK.now(), kind, text, level))
+            text = "no program is loaded" if name is None else name
+            self._report.add_event("program", text)
 
 
 def _version_text(connection: RtdeConnection) -> str:
