@@ -14,6 +14,7 @@ import numpy as np
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.least_squares import Prior, solve
+from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import (
     LAWS,
@@ -309,15 +310,17 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
         j: index of the joint, from 0.
     """
     joint = model.joints[j]
-    mean = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
+    mean = joint.current_coefficients
+    load = mean[LOAD_COEFFICIENT]
+    friction = mean[FRICTION_COEFFICIENTS]
     covariance = joint.current_root @ joint.current_root.T
-    covariance[0] = 0.0
-    covariance[:, 0] = 0.0
-    covariance[0, 0] = (TORQUE_CONSTANT_SPREAD * mean[0]) ** 2
+    covariance[LOAD_COEFFICIENT] = 0.0
+    covariance[:, LOAD_COEFFICIENT] = 0.0
+    covariance[LOAD_COEFFICIENT, LOAD_COEFFICIENT] = (TORQUE_CONSTANT_SPREAD * load) ** 2
     scaled = scaled_parameters(joint.friction.law.parameters)
-    spread = float(model.session.friction_std[j]) * np.where(scaled, mean[1:], 0.0)
+    spread = float(model.session.friction_std[j]) * np.where(scaled, friction, 0.0)
     scale = np.append(0.0, spread)
-    floor = np.append(0.0, np.abs(mean[1:]) * _FORM + _LEAST)
+    floor = np.append(0.0, np.abs(friction) * _FORM + _LEAST)
     covariance = covariance + np.outer(scale, scale) + np.diag(floor**2)
     return Prior(mean, np.sqrt(np.diag(covariance)), covariance)
 

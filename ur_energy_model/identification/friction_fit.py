@@ -62,6 +62,7 @@ from ur_energy_model.identification.torque_constants import (
     JointEstimate,
     friction_from_coefficients,
 )
+from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import Friction, OperatingPoint
 from ur_energy_model.model.generic import is_generic
@@ -86,10 +87,11 @@ _FRICTION_FORM = 0.005
 """Assumed model error of friction that noise hides, as a share of the current; it matters for
 wrists, whose links load them little."""
 _NO_CURRENT = 1e-6  # RMS current that every moving motor exceeds [A]
+_LEAST_CURRENT = 1e-9  # RMS current for a load that is divided by, at least [A]
 _CLEAR = 3.0  # number of standard deviations beyond which a wrong sign is no chance
-_SCALING_ROUNDS = (
-    8  # rounds in which 1/k_t and the scale of the inertia's coefficient agree
-)
+_SCALING_ROUNDS = 8
+"""Rounds in which 1/k_t and the scale of the inertia's coefficient come to agree."""
+_LEAST_LOAD_COEFFICIENT = 1e-9  # 1/k_t of a motor that hardly takes current [A/(N m)]
 _BLOCK = 1.0  # duration of a block of time [s]
 
 
@@ -168,9 +170,9 @@ class CurrentRegression:
         self._warm = warm
         self._inertia = inertia
         self._known = known
-        self._nominal = (
-            inertia.value if inertia is not None and nominal is None else nominal
-        )
+        if nominal is None and inertia is not None:
+            nominal = inertia.value
+        self._nominal = nominal
         self._columns = CurrentColumns(self.candidates, inertia is not None, known)
         n = robot.dof
         # Lowest and highest temperatures of each joint [n, 2], degC; NaN if not recorded.
@@ -202,20 +204,19 @@ class CurrentRegression:
         if len(time) < 2:
             return
         self._choices = {}
-        model = self.robot.friction_temperature_model.T
+        temperature_model = self.robot.friction_temperature_model.T
+        known_model = bool(np.isfinite(temperature_model).all())
         point = OperatingPoint(
             motion.qd,
             load,
             self.robot.gear_ratio,
             motion.known_temperature,
-            model if np.isfinite(model).all() else None,
+            temperature_model if known_model else None,
         )
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
         period = float(time[1] - time[0])
-        rows = (
-            narrow(motion, self._columns.columns(point, motion))[inside]
-            * moving[:, :, None]
-        )
+        columns = narrow(motion, self._columns.columns(point, motion))
+        rows = columns[inside] * moving[:, :, None]
         self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
         self._temperature = merged_ranges(self._temperature, motion.temperature_range)
         self._moving_time = self._moving_time + moving.sum(axis=0) * period
@@ -238,12 +239,13 @@ class CurrentRegression:
         """
         if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
             raise IdentificationError(NO_MOTION)
-        return tuple(
-            self._from_prior(j)
-            if moved < SHORTEST_MOTION
-            else self._from_currents(j, own_inertia)
-            for j, moved in enumerate(self._moving_time)
-        )
+        joints = []
+        for j, moved in enumerate(self._moving_time):
+            if moved < SHORTEST_MOTION:
+                joints.append(self._from_prior(j))
+            else:
+                joints.append(self._from_currents(j, own_inertia))
+        return tuple(joints)
 
     def from_priors(self) -> tuple[JointEstimate, ...]:
         """The robot file's constants and typical friction of all joints.
@@ -278,9 +280,8 @@ class CurrentRegression:
         """The law of a joint known before, with its shape, and its prior."""
         assert self._known is not None
         friction = self._known.joints[j].friction
-        return FrictionCandidate(friction.law, friction.all_shape), known_prior(
-            self._known, j
-        )
+        candidate = FrictionCandidate(friction.law, friction.all_shape)
+        return candidate, known_prior(self._known, j)
 
     def _chosen(self, j: int) -> _Choice:
         """The friction law of one joint with the least held-out error.
@@ -290,13 +291,13 @@ class CurrentRegression:
         if j in self._choices:
             return self._choices[j]
         moved: list[int] = []  # numbers of the sessions in which the joint moved
-        grams: tuple[Array, ...] = ()
-        counts: tuple[Array, ...] = ()
+        grams: list[Array] = []
+        counts: list[Array] = []
         for number, (session_grams, session_counts) in enumerate(self._sessions):
             if len(session_counts) and session_counts.blocks[:, j].any():
                 moved.append(number)
-                grams = (*grams, session_grams.blocks[:, j])
-                counts = (*counts, session_counts.blocks[:, j])
+                grams.append(session_grams.blocks[:, j])
+                counts.append(session_counts.blocks[:, j])
         best: dict[str, _Scored] = {}
         for index, candidate in enumerate(self.candidates):
             name = candidate.law.name
@@ -317,7 +318,7 @@ class CurrentRegression:
                 found = before
                 known = True
                 reason = "law of the model known before; no other is clearly better"
-        choice = _Choice(found, known, reason, comparison, tuple(moved), counts)
+        choice = _Choice(found, known, reason, comparison, tuple(moved), tuple(counts))
         self._choices[j] = choice
         return choice
 
@@ -338,12 +339,13 @@ class CurrentRegression:
         self._refuse_impossible(j, solution, gram)
         systematic = self._systematic(solution, gram, hidden=inertia is not None)
         load = current_of_load(solution, gram)
-        unexplained = float(systematic / max(load, 1e-9))
+        unexplained = float(systematic / max(load, _LEAST_CURRENT))
         fitted = None
         if inertia is not None:
             # The scale follows from the load that acceleration does not explain, or from
             # the prior of the inertia, whichever is more exact.
-            by_load = float(systematic / max(current_of_own_load(solution, gram), 1e-9))
+            own_load = current_of_own_load(solution, gram)
+            by_load = float(systematic / max(own_load, _LEAST_CURRENT))
             by_inertia = float(np.hypot(unexplained, inertia.std / inertia.value))
             unexplained = min(by_load, by_inertia)
             fitted = inertia_from(solution, gram, inertia.nominal, systematic)
@@ -374,7 +376,7 @@ class CurrentRegression:
 
         Args:
             solution: solution of the joint's currents.
-            gram: sum of its Gram matrices [p + 1, p + 1].
+            gram: sum of the joint's Gram matrices [p + 1, p + 1].
             hidden: whether noise may hide errors of the friction law.
         """
         memory = self._memory
@@ -416,7 +418,7 @@ class CurrentRegression:
             index: index of the candidate; None for the law known before.
             j: index of the joint, from 0.
             grams: Gram matrices of all columns in each session [blocks, width, width].
-            counts: samples of these blocks [blocks].
+            counts: samples of these blocks in each session [blocks].
         """
         inertia = self._inertia_prior(j)
         if index is None:
@@ -426,7 +428,7 @@ class CurrentRegression:
             prior = current_prior(self.robot, candidate.law, j)
         columns = np.array(self._columns.of_law(index, j))
         own = [blocks[:, columns[:, None], columns] for blocks in grams]
-        inverse = float(prior.mean[0])
+        inverse = float(prior.mean[LOAD_COEFFICIENT])
         # Without a k_t in the robot file, the scale of the inertia's coefficient follows
         # from the k_t of the fit, which depends on the scale: some rounds of both.
         if inertia is not None and not inverse > 0:
@@ -434,10 +436,10 @@ class CurrentRegression:
             samples = np.concatenate(counts)
             others = [*range(len(prior.mean)), -1]
             solution = solve(whole[:, others][:, :, others], prior, samples)
+            inverse = _load_coefficient(solution)
             for _ in range(_SCALING_ROUNDS):
-                inverse = max(float(solution.coefficients[0]), 1e-9)
                 solution = solve(whole, with_inertia(prior, inverse, inertia), samples)
-            inverse = max(float(solution.coefficients[0]), 1e-9)
+                inverse = _load_coefficient(solution)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
             # Session scales would hide temperature effects: recordings with changing
@@ -451,13 +453,13 @@ class CurrentRegression:
     def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:
         """Refuse currents that no motor has: none in motion, or not rising with the torque."""
         name = self.robot.joint_names[j]
-        inverse = solution.coefficients[0]
+        inverse = solution.coefficients[LOAD_COEFFICIENT]
         if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
             raise IdentificationError(
                 f"{name}: actual_current stays zero while the joint moves; check the recorder and "
                 "record again"
             )
-        if -_CLEAR * solution.std[0] < inverse <= 0:
+        if -_CLEAR * solution.std[LOAD_COEFFICIENT] < inverse <= 0:
             raise IdentificationError(
                 f"{name}: its currents do not show a torque constant; check that actual_current is "
                 "this robot's, and record longer with faster starts and stops of this joint, or "
@@ -490,22 +492,22 @@ class CurrentRegression:
         """
         law = candidate.law
         coefficients = solution.coefficients
-        form = FRICTION_ERROR * np.append(0.0, coefficients[1:])
+        form = FRICTION_ERROR * np.append(0.0, coefficients[FRICTION_COEFFICIENTS])
         covariance = solution.covariance + np.outer(form, form)
         std = np.sqrt(np.diag(covariance))
-        constant = float(1.0 / coefficients[0])
-        deviation = float(std[0] * constant**2)
+        constant = float(1.0 / coefficients[LOAD_COEFFICIENT])
+        deviation = float(std[LOAD_COEFFICIENT] * constant**2)
         parameters, parameter_std = friction_from_coefficients(coefficients, covariance)
-        model: tuple[float, float, float, float] | None = None
+        temperature_model: tuple[float, float, float, float] | None = None
         if law.name == "temperature_exponential":
             terms = self.robot.friction_temperature_model[j]
             if np.isfinite(terms).all():
-                model = (terms[0], terms[1], terms[2], terms[3])
+                temperature_model = (terms[0], terms[1], terms[2], terms[3])
         friction = Friction(
             law,
             dict(zip(law.parameters, parameters.tolist(), strict=True)),
             dict(candidate.shape),
-            model,
+            temperature_model,
             self._temperature_range(j, known=known),
         )
         names = ("torque_constant", *law.parameters)
@@ -539,6 +541,11 @@ class CurrentRegression:
             low = min(before[0], low)
             high = max(before[1], high)
         return low, high
+
+
+def _load_coefficient(solution: Solution) -> float:
+    """1/k_t of a solution [A/(N m)], above zero where currents do not show its sign."""
+    return max(float(solution.coefficients[LOAD_COEFFICIENT]), _LEAST_LOAD_COEFFICIENT)
 
 
 def current_regression(

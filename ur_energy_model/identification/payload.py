@@ -26,6 +26,7 @@ from ur_energy_model.identification.payload_fit import (
     estimate_payload,
 )
 from ur_energy_model.identification.recording import Recording, read_recording
+from ur_energy_model.model.drive_errors import LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import (
     EnergyModel,
     PayloadCalibration,
@@ -170,10 +171,10 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
             name: scale * old for name, old in joint.friction.parameters.items()
         }
         covariance = joint.current_covariance.copy()
-        if covariance.size and covariance[0, 0] > 0:
-            factor = std / value**2 / np.sqrt(covariance[0, 0])
-            covariance[0] *= factor
-            covariance[:, 0] *= factor
+        if joint.load_variance > 0:
+            factor = std / value**2 / np.sqrt(joint.load_variance)
+            covariance[LOAD_COEFFICIENT] *= factor
+            covariance[:, LOAD_COEFFICIENT] *= factor
         joints.append(
             replace(
                 joint,

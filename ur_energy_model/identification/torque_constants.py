@@ -17,6 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.model.controller_constants import CONTROLLER, ControllerConstants
+from ur_energy_model.model.drive_errors import (
+    FRICTION_COEFFICIENTS,
+    LOAD_COEFFICIENT,
+    LoadShare,
+)
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
@@ -71,10 +76,12 @@ class JointEstimate:
     """Result of the current regression for one joint.
 
     Attributes:
-        torque_constant, torque_constant_std: motor side, and standard deviation [N m/A].
+        torque_constant: torque constant, motor side [N m/A].
+        torque_constant_std: standard deviation of the torque constant [N m/A].
         friction: motor side.
         friction_std: standard deviations of the friction parameters by name.
-        covariance: covariance of (load factor / k_t, friction parameters / k_t).
+        covariance: covariance of (load factor / k_t, friction parameters / k_t)
+            [1 + p, 1 + p], see `JointModel.current_covariance`.
         source: "current" or "prior", by quantity.
         residual: RMS error of the current while moving [A], NaN if the joint did not move.
         regressed_constant: torque constant from currents alone, motor side [N m/A].
@@ -194,19 +201,15 @@ def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
         joints: joints of the model [n].
     """
     data = np.array([deviation_without_links(joint) for joint in joints])
-    prior = np.zeros((len(joints), len(joints)))
     stated = [joint.source.get("torque_constant") == CONTROLLER for joint in joints]
     share = np.zeros(len(joints))
     for j in np.flatnonzero(stated).tolist():
         joint = joints[j]
         own = joint.std.get("torque_constant", 0.0) / joint.torque_constant
         before = LINK_WEIGHT_ERROR**2 + JOINT_WEIGHT_ERROR**2 + own**2
-        variance = np.zeros(1)
-        if joint.current_covariance.size:
-            variance = joint.current_covariance[0, 0] * np.square(
-                joint.torque_constant / joint.load_factor
-            )
-        share[j] = float(np.clip(variance / before, 0.0, 1.0))
+        load_per_ampere = joint.torque_constant / joint.load_factor
+        variance = joint.load_variance * load_per_ampere**2
+        share[j] = min(variance / before, 1.0)
         data[j] = np.sqrt((1.0 - share[j]) * variance)
     prior = np.outer(share, share) * LINK_WEIGHT_ERROR**2
     return LoadErrors(data, prior + np.diag(np.square(share * JOINT_WEIGHT_ERROR)))
@@ -221,8 +224,8 @@ def friction_from_coefficients(
         coefficients: 1/k_t and the friction parameters over k_t [1 + p].
         covariance: covariance of the coefficients [1 + p, 1 + p].
     """
-    inverse = coefficients[0]
-    values = coefficients[1:] / inverse
+    inverse = coefficients[LOAD_COEFFICIENT]
+    values = coefficients[FRICTION_COEFFICIENTS] / inverse
     # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
     slopes = np.column_stack([-values / inverse, np.eye(len(values)) / inverse])
     return values, np.asarray(np.sqrt(np.diag(slopes @ covariance @ slopes.T)))
@@ -240,11 +243,10 @@ def with_torque_constant(
         source: the stage that it comes from.
     """
     coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
-    variance = fit.covariance[0, 0]
-    gain = fit.covariance[:, 0] / variance
-    coefficients = coefficients + gain * (1.0 / constant - coefficients[0])
-    rest = fit.covariance - np.outer(gain, gain) * variance
-    covariance = rest + np.outer(gain, gain) * (std / constant**2) ** 2
+    load = LoadShare.of(fit.covariance)
+    change = 1.0 / constant - coefficients[LOAD_COEFFICIENT]
+    coefficients = coefficients + load.gain * change
+    covariance = load.with_deviation(std / constant**2)
     values, deviations = friction_from_coefficients(coefficients, covariance)
     names = fit.friction.law.parameters
     parameters = dict(zip(names, values.tolist(), strict=True))
@@ -279,7 +281,7 @@ def with_stated_constant(
     names = fit.friction.law.parameters
     values = dict(zip(names, (load_factor * fit.friction.values).tolist(), strict=True))
     of_constant = np.abs(fit.friction.values) * load_factor * std / constant
-    own = constant * np.sqrt(np.diag(fit.covariance)[1:])
+    own = constant * np.sqrt(np.diag(fit.covariance)[FRICTION_COEFFICIENTS])
     deviations = np.hypot(own, of_constant).tolist()
     return replace(
         fit,

@@ -20,6 +20,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
+from ur_energy_model.model.drive_errors import LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.needs import Need
@@ -280,7 +281,7 @@ def _of_joint(
     # torque constant alone.
     regressors = np.column_stack([load, work.terms[j]])
     by_parameters = float(np.linalg.norm(cost @ regressors @ joint.current_root))
-    constant_std = float(np.linalg.norm(joint.current_root[0]))
+    constant_std = float(np.linalg.norm(joint.current_root[LOAD_COEFFICIENT]))
     by_constant = abs(float(cost @ load)) * constant_std
     by_extrapolation = _extrapolation_std(j, work, fastest)
     share = work.percent(float(np.hypot(by_parameters, by_extrapolation)))

@@ -26,6 +26,7 @@ from ur_energy_model.model.controller_constants import (
     ANOTHER_ARM_CHANCE,
     ControllerConstants,
 )
+from ur_energy_model.model.drive_errors import BusErrorLayout
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
@@ -167,9 +168,12 @@ def with_new_joints(
     for joint in joints:
         all_joints[joint] = kind.joints[joint]
     # Resistances and back-EMF constants of the new joints have the errors of the type.
-    changed = np.concatenate([[False], new, new, np.zeros(n + 1, dtype=bool)])
-    before = model.bus.errors.reshape(-1, 3 * n + 2)
-    of_kind = kind.bus.errors.reshape(-1, 3 * n + 2)
+    columns = BusErrorLayout(n)
+    changed = np.zeros(columns.size, dtype=bool)
+    changed[columns.resistance] = new
+    changed[columns.back_emf] = new
+    before = model.bus.errors.reshape(-1, columns.size)
+    of_kind = kind.bus.errors.reshape(-1, columns.size)
     own_errors = np.where(changed, 0.0, before)
     new_errors = np.where(changed, of_kind, 0.0)
     errors = np.concatenate([own_errors, new_errors])

@@ -23,6 +23,12 @@ from ur_energy_model.model.between_arms import (
     with_drives,
 )
 from ur_energy_model.model.controller_constants import CONTROLLER, ControllerConstants
+from ur_energy_model.model.drive_errors import (
+    FRICTION_COEFFICIENTS,
+    LOAD_COEFFICIENT,
+    BusErrorLayout,
+    LoadShare,
+)
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import (
     CalibrationLayout,
@@ -112,24 +118,20 @@ def _constant_errors(model: EnergyModel) -> _ConstantErrors:
     n = model.dof
     constant = np.array([joint.torque_constant for joint in joints])
     std = np.array([joint.std.get("torque_constant", 0.0) for joint in joints])
-    of_currents = np.zeros(n)
-    for j, joint in enumerate(joints):
-        if joint.current_covariance.size:
-            of_currents[j] = joint.current_covariance[0, 0]
-    of_std = np.square(std / constant)
-    variance = np.maximum(of_std, np.square(constant) * of_currents)
+    load_variance = np.array([joint.load_variance for joint in joints])
+    variance = np.maximum(np.square(std / constant), np.square(constant) * load_variance)
     torque = model.torque_constant_errors
-    # Errors of back-EMF constants may be larger than those that the torque constants
-    # have.
+    # Errors of the back-EMF constants may be larger than the errors of the torque constants.
     together = np.square(torque).sum(axis=0)
     excess = together > variance
     reduction = np.sqrt(variance / np.where(excess, together, 1.0))
     torque = torque * np.where(excess, reduction, 1.0)
     left = np.maximum(variance - np.square(torque).sum(axis=0), 0.0)
     single = np.diag(np.sqrt(left))
-    bus = model.bus.errors.reshape(-1, 3 * n + 2)
+    size = BusErrorLayout(n).size
+    bus = model.bus.errors.reshape(-1, size)
     return _ConstantErrors(
-        bus=np.concatenate([bus, np.zeros((n, 3 * n + 2))]),
+        bus=np.concatenate([bus, np.zeros((n, size))]),
         torque=np.concatenate([torque, single]),
         shared=bool(torque.any()),
     )
@@ -161,8 +163,8 @@ def _with_constant(
 ) -> JointModel:
     """A joint whose torque constant is larger by a factor.
 
-    The coefficients of the current, (1/k_t, friction / k_t), follow by their covariance
-    with the first one.
+    The coefficients of the current follow by their covariance with the coefficient of the
+    load, load factor / k_t.
 
     Args:
         joint: joint with the torque constant before.
@@ -176,23 +178,22 @@ def _with_constant(
     if stated:
         source = {**source, "torque_constant": CONTROLLER}
     joint = replace(joint, std=std, source=source)
-    covariance = joint.current_covariance
-    if not covariance.size or not covariance[0, 0] > 0.0:
+    if not joint.load_variance > 0.0:
         return replace(joint, torque_constant=constant)
     ratio = joint.torque_constant / constant
-    before = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
-    gain = covariance[:, 0] / covariance[0, 0]
-    after = before + gain * (ratio - 1.0) * before[0]
-    values = (joint.load_factor * after[1:] / after[0]).tolist()
-    names = joint.friction.law.parameters
-    rest = covariance - np.outer(gain, gain) * covariance[0, 0]
-    of_constant = np.outer(gain, gain) * (deviation * after[0]) ** 2
-    parameters = dict(zip(names, values, strict=True))
+    before = joint.current_coefficients
+    load = LoadShare.of(joint.current_covariance)
+    after = before + load.gain * (ratio - 1.0) * before[LOAD_COEFFICIENT]
+    over_load = after[FRICTION_COEFFICIENTS] / after[LOAD_COEFFICIENT]
+    values = (joint.load_factor * over_load).tolist()
+    parameters = dict(zip(joint.friction.law.parameters, values, strict=True))
+    # Beyond the error of the constant, currents scale with the ratio.
+    scaled = load._replace(rest=ratio**2 * load.rest)
     return replace(
         joint,
         torque_constant=constant,
         friction=replace(joint.friction, parameters=parameters),
-        current_covariance=ratio**2 * rest + of_constant,
+        current_covariance=scaled.with_deviation(deviation * after[LOAD_COEFFICIENT]),
     )
 
 
@@ -203,33 +204,35 @@ def _with_bus_errors(
 
     Back-EMF constants change by a factor, with their errors.
     """
-    n = len(joints)
-    standby, resistance, of_back_emf, driver, drag = np.split(
-        change, [1, 1 + n, 1 + 2 * n, -1]
-    )
+    layout = BusErrorLayout(len(joints))
     back_emf = np.array([joint.back_emf_constant for joint in joints])
+    of_back_emf = change[layout.back_emf]
     factors = np.exp(of_back_emf / np.where(back_emf > 0.0, back_emf, np.inf))
     errors = errors.copy()
-    errors[:, 1 + n : 1 + 2 * n] *= factors
+    errors[:, layout.back_emf] *= factors
     deviations = np.linalg.norm(errors, axis=0)
+    resistance = np.array([joint.winding_resistance for joint in joints])
+    resistance = resistance + change[layout.resistance]
+    resistance_std = deviations[layout.resistance]
+    back_emf_std = deviations[layout.back_emf]
     changed = []
     for j, joint in enumerate(joints):
         std = dict(joint.std)
-        std["winding_resistance"] = float(deviations[1 + j])
-        std["back_emf_constant"] = float(deviations[1 + n + j])
+        std["winding_resistance"] = float(resistance_std[j])
+        std["back_emf_constant"] = float(back_emf_std[j])
         changed.append(
             replace(
                 joint,
-                winding_resistance=float(joint.winding_resistance + resistance[j]),
+                winding_resistance=float(resistance[j]),
                 back_emf_constant=float(joint.back_emf_constant * factors[j]),
                 std=std,
             )
         )
     bus = replace(
         bus,
-        standby=float(bus.standby + standby[0]),
-        driver=bus.driver + driver,
-        drag=float(bus.drag + drag[0]),
+        standby=float(bus.standby + change[layout.standby]),
+        driver=bus.driver + change[layout.driver],
+        drag=float(bus.drag + change[layout.drag]),
         errors=errors,
     )
     return tuple(changed), bus
@@ -275,8 +278,7 @@ def _with_any_constants(model: EnergyModel) -> EnergyModel:
         before = joint.std.get("torque_constant", 0.0)
         between_arms = ARMS_APART * joint.torque_constant
         std = {**joint.std, "torque_constant": float(np.hypot(before, between_arms))}
-        torques = np.append(joint.load_factor, joint.friction.values)
-        apart = ARMS_APART * (torques / joint.torque_constant)
+        apart = ARMS_APART * joint.current_coefficients
         known = joint.current_root
         covariance = known @ known.T + np.outer(apart, apart)
         joints.append(replace(joint, std=std, current_covariance=covariance))
@@ -355,11 +357,18 @@ def _joint_of_another_arm(
     The covariance of the coefficients of its current is the generic one, scaled to its
     friction. What links weigh beyond their published masses is not learnt: recordings of
     four arms have load factors of 0.97 to 1.08, two of one arm 0.99 and 1.08.
+
+    Args:
+        own: the identified joint.
+        kind: the joint of the type, with the drives expected of another arm.
+        level: relative deviation of an arm's friction from the generic model's.
+        spread: relative deviation of the friction of a session from the identified one.
+        rated: rated torque of the joint [N m].
     """
     friction = friction_of_another_arm(own, kind, level, spread, rated)
     before = np.append(1.0, kind.friction.values) / kind.torque_constant
     after = np.append(1.0, friction.values) / kind.torque_constant
-    share = kind.current_covariance[0, 0] / before[0] ** 2
+    share = kind.load_variance / before[LOAD_COEFFICIENT] ** 2
     form = kind.current_covariance - share * np.outer(before, before)
     inertia = own.reflected_inertia
     inertia_std = own.std.get("reflected_inertia", np.inf)

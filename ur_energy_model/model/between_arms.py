@@ -25,11 +25,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.model.controller_constants import CONTROLLER
+from ur_energy_model.model.drive_errors import (
+    FRICTION_COEFFICIENTS,
+    BusErrorLayout,
+    LoadShare,
+)
 from ur_energy_model.model.drives import BusModel, JointModel, square_root
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import Friction, FrictionBank
-from ur_energy_model.model.sessions import scaled_parameters
+from ur_energy_model.model.sessions import friction_slopes, scaled_parameters
 from ur_energy_model.typing import Array
 
 # Motion that a model was identified from.
@@ -73,12 +77,35 @@ DRIVER_APART = 0.03  # spread of driver losses between arms of a type [W/A]
 _LEAST_VARIANCE = 1e-12  # variances below this share of the largest one count as zero
 
 
+class DriveLayout:
+    """Places of the parameters of n drives in one vector [3 n + 1].
+
+    Args:
+        joints: number of joints n.
+
+    Attributes:
+        resistance: winding resistances [n], ohm.
+        conversion: conversion factors [n], back-EMF constant over torque constant.
+        driver: driver losses [n], W/A.
+        drag: drag, N m.
+        bus_errors: columns of `BusModel.errors` of these parameters, where the columns of
+            the conversion factors are of back-EMF constants.
+    """
+
+    def __init__(self, joints: int) -> None:
+        self.resistance = slice(0, joints)
+        self.conversion = slice(joints, 2 * joints)
+        self.driver = slice(2 * joints, 3 * joints)
+        self.drag = 3 * joints
+        errors = BusErrorLayout(joints)
+        self.bus_errors = slice(errors.resistance.start, errors.size)
+
+
 class DriveParameters(NamedTuple):
     """Parameters of n drives other than torque constants, and their errors.
 
     Attributes:
-        values: winding resistances [n], ohm; conversion factors [n], back-EMF over torque
-            constant; driver losses [n], W/A; drag, N m: in one vector [3 n + 1].
+        values: parameters [3 n + 1], at the places of `DriveLayout`.
         covariance: covariance of `values` [3 n + 1, 3 n + 1].
     """
 
@@ -88,21 +115,23 @@ class DriveParameters(NamedTuple):
 
 def drive_parameters(model: EnergyModel) -> DriveParameters:
     """Drive parameters of a model, with their errors apart from errors of torque constants."""
-    n = model.dof
+    layout = DriveLayout(model.dof)
     joints = model.joints
     constant = np.array([joint.torque_constant for joint in joints])
     back_emf = np.array([joint.back_emf_constant for joint in joints])
     resistance = np.array([joint.winding_resistance for joint in joints])
     conversion = back_emf / constant
-    rows = model.bus.errors.reshape(-1, 3 * n + 2)[:, 1:].copy()
-    of_constants = model.torque_constant_errors
-    rows[:, n : 2 * n] = rows[:, n : 2 * n] / constant - conversion * of_constants
+    errors = model.bus.errors.reshape(-1, BusErrorLayout(model.dof).size)
+    rows = errors[:, layout.bus_errors].copy()
+    # conversion = back-EMF constant / torque constant
+    of_back_emf = rows[:, layout.conversion] / constant
+    rows[:, layout.conversion] = of_back_emf - conversion * model.torque_constant_errors
     covariance = rows.T @ rows
     if model.bus.source == "bus_power":
         # Bus power shows the product of conversion and torque constant.
         std = np.array([joint.std.get("torque_constant", 0.0) for joint in joints])
         of_constant = np.square(conversion * std / constant)
-        covariance[n : 2 * n, n : 2 * n] += np.diag(of_constant)
+        covariance[layout.conversion, layout.conversion] += np.diag(of_constant)
     values = np.concatenate([resistance, conversion, model.bus.driver, [model.bus.drag]])
     return DriveParameters(values, covariance)
 
@@ -120,14 +149,15 @@ def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParamet
     own = drive_parameters(model)
     of_motion = motion_error(model) * own.values  # common to all losses
     own = own._replace(covariance=own.covariance + np.outer(of_motion, of_motion))
-    n = model.dof
-    copper = COPPER_APART * of_type.values[:n]
-    conversion = CONVERSION_APART * of_type.values[n : 2 * n]
-    driver = np.full(n, DRIVER_APART)
+    layout = DriveLayout(model.dof)
+    # All joints of an arm deviate by the same factor, or by the same driver loss.
+    copper = COPPER_APART * of_type.values[layout.resistance]
+    conversion = CONVERSION_APART * of_type.values[layout.conversion]
+    driver = np.full(model.dof, DRIVER_APART)
     apart = np.zeros_like(of_type.covariance)
-    apart[:n, :n] = np.outer(copper, copper)
-    apart[n : 2 * n, n : 2 * n] = np.outer(conversion, conversion)
-    apart[2 * n : 3 * n, 2 * n : 3 * n] = np.outer(driver, driver)
+    apart[layout.resistance, layout.resistance] = np.outer(copper, copper)
+    apart[layout.conversion, layout.conversion] = np.outer(conversion, conversion)
+    apart[layout.driver, layout.driver] = np.outer(driver, driver)
     values, covariance = between(of_type, own, _positive_part(of_type.covariance - apart))
     return DriveParameters(np.maximum(values, _LEAST_SHARE * of_type.values), covariance)
 
@@ -140,7 +170,7 @@ negative."""
 def between(
     of_type: DriveParameters, own: DriveParameters, type_covariance: Array
 ) -> tuple[Array, Array]:
-    """Expectation for another arm [m] and its covariance [m, m], see above.
+    """Expectation for another arm [m] and its covariance [m, m], by the rule of this module.
 
     Args:
         of_type: values of the type, with the covariance of an arm around them, T + A.
@@ -171,24 +201,28 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
     constant = np.array([joint.torque_constant for joint in kind.joints])
     of_constants = kind.torque_constant_errors
     of_constants = of_constants[of_constants.any(axis=1)]
-    resistance, conversion, driver, drag = np.split(drives.values, [n, 2 * n, 3 * n])
+    layout = DriveLayout(n)
+    columns = BusErrorLayout(n)
+    resistance = drives.values[layout.resistance]
+    conversion = drives.values[layout.conversion]
     scale = np.sqrt(np.maximum(np.diag(drives.covariance), 1e-300))
     root = square_root(drives.covariance / np.outer(scale, scale)).T * scale
     size = np.square(root / scale).sum(axis=1)
     root = root[size > _LEAST_VARIANCE * size.max()]
     first = len(of_constants)
-    back_emf = slice(1 + n, 1 + 2 * n)
-    errors = np.zeros((first + len(root), 3 * n + 2))
-    errors[:first, back_emf] = of_constants * conversion * constant
-    errors[first:, 1:] = root
-    errors[first:, back_emf] *= constant
+    errors = np.zeros((first + len(root), columns.size))
+    errors[:first, columns.back_emf] = of_constants * conversion * constant
+    errors[first:, layout.bus_errors] = root
+    errors[first:, columns.back_emf] *= constant
     torque_errors = np.concatenate([of_constants, np.zeros((len(root), n))])
     deviations = np.linalg.norm(errors, axis=0)
+    resistance_std = deviations[columns.resistance]
+    back_emf_std = deviations[columns.back_emf]
     joints = []
     for j, joint in enumerate(kind.joints):
         std = dict(joint.std)
-        std["winding_resistance"] = float(deviations[1 + j])
-        std["back_emf_constant"] = float(deviations[1 + n + j])
+        std["winding_resistance"] = float(resistance_std[j])
+        std["back_emf_constant"] = float(back_emf_std[j])
         joints.append(
             replace(
                 joint,
@@ -197,13 +231,15 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
                 std=std,
             )
         )
+    # `BusModel.std` has one deviation for the drivers of all joints: the first joint's.
+    driver_std = float(deviations[columns.driver][0])
     bus: BusModel = replace(
         kind.bus,
-        driver=driver,
-        drag=float(drag[0]),
+        driver=drives.values[layout.driver],
+        drag=float(drives.values[layout.drag]),
         errors=errors,
         torque_errors=torque_errors,
-        std={**kind.bus.std, "driver": float(deviations[1 + 2 * n])},
+        std={**kind.bus.std, "driver": driver_std},
     )
     return replace(kind, joints=tuple(joints), bus=bus)
 
@@ -250,13 +286,14 @@ def friction_of_another_arm(
     noise = _friction_noise(own, terms, spread)
     columns = _friction_terms(own, kind.friction, rated, temperature)
     values = kind.friction.values
-    of_level = level * np.where(scaled_parameters(names), values, 0.0)
+    scaled = scaled_parameters(names)
+    of_level = level * np.where(scaled, values, 0.0)
     form = kind.torque_constant * np.sqrt(np.maximum(_form_variance(kind), 0.0))
     whole = np.outer(of_level, of_level) + np.diag(np.square(form))
     of_type = FRICTION_OF_TYPE**2 * whole
     gain = of_type @ columns.T @ np.linalg.inv(columns @ whole @ columns.T + noise)
     changed = values + gain @ (torque - columns @ values)
-    limited = scaled_parameters(names) & (values > 0.0)
+    limited = scaled & (values > 0.0)
     least = _LEAST_FRICTION * values
     changed = np.where(limited, np.maximum(changed, least), changed)
     parameters = dict(zip(names, changed.tolist(), strict=True))
@@ -277,15 +314,16 @@ def _friction_noise(own: JointModel, terms: Array, spread: float) -> Array:
     """Covariance of the friction torques [points] that an identified joint shows, (N m)^2.
 
     It has the errors of the joint's parameters, the spread between its sessions and the
-    error of the law's form. As in `friction_curve`, torque is terms @ (c[1:] / c[0]) with
-    the coefficients c of current_covariance, or with a torque constant of its own.
+    error of the law's form.
+
+    Args:
+        own: the identified joint.
+        terms: terms of its friction law at the compared points [points, p], motor side.
+        spread: relative deviation of the friction of a session from the identified one.
     """
     values = own.friction.values
     torque = terms @ values
-    stated = own.source.get("torque_constant") == CONTROLLER
-    of_constant = np.zeros_like(torque) if stated else -torque
-    per_coefficient = own.torque_constant * np.column_stack([of_constant, terms])
-    slopes = per_coefficient @ own.current_root
+    slopes = friction_slopes(own, terms) @ own.current_root
     scaled = scaled_parameters(own.friction.law.parameters)
     varying = spread * (terms @ np.where(scaled, values, 0.0))
     noise = slopes @ slopes.T + np.outer(varying, varying)
@@ -294,6 +332,5 @@ def _friction_noise(own: JointModel, terms: Array, spread: float) -> Array:
 
 def _form_variance(joint: JointModel) -> Array:
     """Variances of friction over torque constant beyond the torque constant's error [p]."""
-    covariance = joint.current_covariance
-    of_constant = np.square(covariance[1:, 0]) / covariance[0, 0]
-    return np.asarray(np.diag(covariance)[1:] - of_constant)
+    rest = LoadShare.of(joint.current_covariance).rest
+    return np.asarray(np.diag(rest)[FRICTION_COEFFICIENTS])

@@ -22,6 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.model.drive_errors import (
+    FRICTION_COEFFICIENTS,
+    LOAD_COEFFICIENT,
+    BusErrorLayout,
+    LoadShare,
+)
 from ur_energy_model.model.friction import Friction, FrictionBank
 from ur_energy_model.model.presliding import STILL_SPEED
 from ur_energy_model.model.sessions import (
@@ -62,7 +68,8 @@ class JointModel:
         source: the stage each quantity comes from: "target_moment", "current",
             "bus_power", "prior" or "given".
         current_covariance: covariance [1 + p, 1 + p] of (load factor / k_t, friction
-            parameters / k_t), the coefficients that give current from torque.
+            parameters / k_t), the coefficients that give current from torque, at the places
+            LOAD_COEFFICIENT and FRICTION_COEFFICIENTS; empty if it is unknown.
         current_residual: RMS of the measured minus the modelled current while moving [A].
         friction_reason: why this friction law was chosen.
         actual_inertia: what currents show of the arm's own reflected inertia where
@@ -104,6 +111,18 @@ class JointModel:
     def constants(self) -> dict[str, float]:
         """The constants other than friction, by attribute name."""
         return {name: getattr(self, name) for name in CONSTANTS}
+
+    @property
+    def current_coefficients(self) -> Array:
+        """Coefficients [1 + p] that give current from torque, A/(N m), see `current_covariance`."""
+        return np.append(self.load_factor, self.friction.values) / self.torque_constant
+
+    @property
+    def load_variance(self) -> float:
+        """Variance of load factor / k_t [(A/(N m))^2]; 0 if it is unknown."""
+        if self.current_covariance.size == 0:
+            return 0.0
+        return float(self.current_covariance[LOAD_COEFFICIENT, LOAD_COEFFICIENT])
 
     @property
     def current_root(self) -> Array:
@@ -196,9 +215,9 @@ class BusModel:
         std: standard deviations of "standby", of "driver", one for all joints, and of the
             mean power of a "motion", see MOTION_STD.
         errors: changes of the parameters by k independent errors, one standard deviation
-            each [k, 3 n + 2]: of the standby power [W], n resistances [ohm], n back-EMF
-            constants [V s/rad], n driver losses [W/A] and the drag [N m]; empty if there
-            are none.
+            each [k, 3 n + 2], with the columns of `BusErrorLayout`: of the standby power
+            [W], n resistances [ohm], n back-EMF constants [V s/rad], n driver losses [W/A]
+            and the drag [N m]; empty if there are none.
         torque_errors: relative changes of the torque constants by the same errors [k, n].
             If empty, they equal the relative changes of the back-EMF constants where no
             bus power was recorded, and are zero elsewhere.
@@ -250,7 +269,7 @@ class BusModel:
             return self.torque_errors
         relative = np.zeros((len(self.errors), n))
         if self.source == "prior" and self.errors.size:
-            of_back_emf = self.errors[:, 1 + n : 1 + 2 * n]
+            of_back_emf = self.errors[:, BusErrorLayout(n).back_emf]
             np.divide(
                 of_back_emf, back_emf_constant, out=relative, where=back_emf_constant > 0
             )
@@ -310,6 +329,13 @@ parameters: nominal masses, and the form of the friction law."""
 STANDSTILL_ERROR = 0.5  # unknown share of a joint's Coulomb friction at standstill
 
 
+_OF_SESSION = 2
+"""Number of errors of the session, behind the errors of the bus model: see `Drives`."""
+_STANDBY_OF_SESSION = -2
+_COMMON_FRICTION_OF_SESSION = -1
+"""Places of the errors of the session among the independent errors of `Drives`."""
+
+
 class CurrentErrors(NamedTuple):
     """Change of predicted currents per independent error, one standard deviation each.
 
@@ -367,20 +393,19 @@ class Drives:
         self.presliding = np.array([friction.presliding for friction in frictions])
         self.friction = FrictionBank(frictions, self.gear_ratio)
         n = len(joints)
-        width = 2 + 3 * n
-        errors = np.zeros((len(bus.errors) + 2, width))  # columns as of `BusModel.errors`
-        errors[:-2] = bus.errors.reshape(-1, width)
-        standby = 0
+        layout = BusErrorLayout(n)
+        errors = np.zeros((len(bus.errors) + _OF_SESSION, layout.size))
+        errors[:-_OF_SESSION] = bus.errors.reshape(-1, layout.size)
         if session.still_seconds > 0:
-            errors[:, standby] = 0.0
-        errors[-2, standby] = session.standby_std
-        self.standby_errors = errors[:, standby]
-        self.resistance_errors = errors[:, 1 : 1 + n]
-        self.back_emf_errors = errors[:, 1 + n : 1 + 2 * n]
-        self.driver_errors = errors[:, 1 + 2 * n : 1 + 3 * n]
-        self.drag_errors = errors[:, 1 + 3 * n :]
+            errors[:, layout.standby] = 0.0
+        errors[_STANDBY_OF_SESSION, layout.standby] = session.standby_std
+        self.standby_errors = errors[:, layout.standby]
+        self.resistance_errors = errors[:, layout.resistance]
+        self.back_emf_errors = errors[:, layout.back_emf]
+        self.driver_errors = errors[:, layout.driver]
+        self.drag_errors = errors[:, [layout.drag]]
         self.torque_constant_errors = np.zeros((len(errors), n))
-        self.torque_constant_errors[:-2] = bus.torque_constant_errors(
+        self.torque_constant_errors[:-_OF_SESSION] = bus.torque_constant_errors(
             self.back_emf_constant
         )
 
@@ -388,10 +413,10 @@ class Drives:
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
         """Changes of the coefficients of each joint's current.
 
-        The coefficients are (load factor / k_t, friction parameters / k_t). For each joint
-        there are three matrices of changes: per error of the parameters [1 + p, 1 + p]; per
-        error shared by all joints [1 + p, k]; and per error of the part of the session's
-        friction that the joints do not have in common [p, 2].
+        The coefficients are those of `JointModel.current_coefficients`. For each joint there
+        are three matrices of changes: per error of the parameters [1 + p, 1 + p]; per error
+        shared by all joints [1 + p, k]; and per error of the part of the session's friction
+        that the joints do not have in common [p, 2], for the coefficients of friction alone.
 
         Torque and back-EMF constants share errors where bus power does not show the
         back-EMF constants: a motor with a larger torque constant takes less current for the
@@ -406,30 +431,31 @@ class Drives:
         for j, (joint, errors) in enumerate(
             zip(self._joints, constant_errors, strict=True)
         ):
-            covariance = joint.current_covariance
-            root = joint.current_root
-            scaled = scaled_parameters(joint.friction.law.parameters)
-            # Change of the coefficients per relative change of k_t. Friction currents that
-            # were measured in the session do not change with k_t.
-            response = np.zeros(1 + len(scaled))
-            if covariance.size and covariance[0, 0] > 0:
-                of_load = joint.load_factor / joint.torque_constant
-                response = -covariance[:, 0] / covariance[0, 0] * of_load
-                if anchored:
-                    response[1:][scaled] = 0.0
-            variance = float(errors @ errors)
-            if response.any() and variance:
-                # The errors that all joints share explain a part of the covariance.
-                of_constant = covariance[:, 0] / np.sqrt(covariance[0, 0])
-                share = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
-                left = covariance - share * np.outer(of_constant, of_constant)
-                root = square_root(left)
             names = joint.friction.law.parameters
+            root = joint.current_root
+            # Change of the coefficients per relative change of k_t.
+            response = np.zeros(len(root))
+            if joint.load_variance > 0:
+                load = LoadShare.of(joint.current_covariance)
+                of_load = joint.load_factor / joint.torque_constant
+                response = -load.gain * of_load
+                # The errors that all joints share explain a part of the load's variance.
+                shared_variance = float(errors @ errors) * of_load**2
+                if shared_variance:
+                    left = max(load.variance - shared_variance, 0.0)
+                    root = square_root(load.with_deviation(np.sqrt(left)))
+                if anchored:
+                    # Friction currents measured in the session do not change with k_t.
+                    response[FRICTION_COEFFICIENTS][scaled_parameters(names)] = 0.0
             usual = joint.friction.values / session.friction_factors(j, names)
             directions = (usual * friction_directions(names)).T / joint.torque_constant
             of_session = directions @ roots[j]
             shared = np.outer(response, errors)
-            shared[1:, -1] = np.sqrt(common) * of_session[:, 0]
+            # The joints have a part of the scale of their friction in common, no tilt.
+            scale = of_session[:, 0]
+            shared[FRICTION_COEFFICIENTS, _COMMON_FRICTION_OF_SESSION] = (
+                np.sqrt(common) * scale
+            )
             own_of_session = of_session * [np.sqrt(1.0 - common), 1.0]
             found.append((root, shared, own_of_session))
         return found

@@ -192,6 +192,23 @@ def scaled_parameters(names: Sequence[str]) -> Mask:
     return np.array([name not in (LOAD, LOAD_ASYMMETRY) for name in names])
 
 
+def friction_slopes(joint: JointModel, terms: Array) -> Array:
+    """Derivatives of the friction torque by the coefficients of the current [points, 1 + p].
+
+    Friction is terms @ (c_friction / c_load) with the coefficients c of
+    `JointModel.current_coefficients`. Where the controller states the torque constant it is
+    terms @ c_friction times this constant, which does not depend on c_load.
+
+    Args:
+        joint: joint with its friction.
+        terms: terms of its friction law at some points [points, p], motor side.
+    """
+    torque = terms @ joint.friction.values
+    stated = joint.source.get("torque_constant") == CONTROLLER
+    of_load = np.zeros_like(torque) if stated else -torque
+    return np.asarray(joint.torque_constant * np.column_stack([of_load, terms]))
+
+
 def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, Array]:
     """Friction of an unloaded joint over speed, joint side.
 
@@ -201,20 +218,16 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
         speed: joint speeds [k], rad/s.
 
     Returns:
-        The speeds, and [k], N m: "torque", its standard deviation "std_this_session" in the
-        fitted sessions, by current_covariance, and "std" in another session.
+        By name [k]: "speed", the speeds [rad/s]; "torque", the friction torque [N m];
+        "std_this_session", its standard deviation in the fitted sessions, by
+        `JointModel.current_covariance`; "std", its standard deviation in another session.
     """
     bank = FrictionBank([joint.friction], np.array([joint.gear_ratio]))
     terms = bank.regressors(speed[:, None], np.zeros((len(speed), 1)))[0]
     values = joint.friction.values
     torque = terms @ values
-    # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance, or
-    # with a separate torque constant.
-    stated = joint.source.get("torque_constant") == CONTROLLER
-    of_constant = np.zeros_like(torque) if stated else -torque
-    slopes = joint.torque_constant * np.column_stack([of_constant, terms])
-    own = np.linalg.norm(slopes @ joint.current_root, axis=1)
-    if stated:
+    own = np.linalg.norm(friction_slopes(joint, terms) @ joint.current_root, axis=1)
+    if joint.source.get("torque_constant") == CONTROLLER:
         own = np.hypot(own, torque * joint.std["torque_constant"] / joint.torque_constant)
     scaled = scaled_parameters(joint.friction.law.parameters)
     varying = terms @ np.where(scaled, values, 0.0)
