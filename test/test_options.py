@@ -14,15 +14,9 @@ from typing import TypeVar
 import pytest
 
 from ur_energy_model.addresses import is_address
+from ur_energy_model.cli.options import add_options, stated_values
 from ur_energy_model.nodes.parameters import NODES
-from ur_energy_model.options import (
-    add_options,
-    option,
-    options_of,
-    part,
-    stated_values,
-    table_of,
-)
+from ur_energy_model.options import option, options_of, part, table_of
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from test.absent_rooms import absent_rooms
 from ur_energy_model.addresses import address_hint, is_address
 from ur_energy_model.cli.listing import all_commands
+from ur_energy_model.cli.options import options_of_tables
 from ur_energy_model.cli.parser import command_tables
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
@@ -26,7 +27,7 @@ from ur_energy_model.model.robots import (
     load_robot,
 )
 from ur_energy_model.nodes.parameters import NODES
-from ur_energy_model.options import Option, options_of_tables
+from ur_energy_model.options import Option
 from ur_energy_model.typed_numbers import likely_form, number, right_form
 
 

@@ -10,10 +10,10 @@ A table is a frozen dataclass whose fields are made with `option`:
         rate: float = option(10.0, "rate of readings", unit="Hz", limits=(0.1, 50.0))
         files: tuple[Path, ...] = option((), "files to write", flags=("--file",))
 
-Its objects hold the values, with their types. `add_options` and `stated_values` make and
-read options of a command; `options_of` lists what nodes declare as ROS parameters and launch
-files as arguments, and `table_of` makes an object of their values. A field of the type of
-another table contains all of its options; `part` makes it, with a heading for the help.
+Its objects hold the values, with their types. `cli.options` makes and reads the options of
+a command; `options_of` lists what nodes declare as ROS parameters and launch files as
+arguments, and `table_of` makes an object of their values. A field of the type of another
+table contains all of its options; `part` makes it, with a heading for the help.
 
 The type of a field states what the command line takes:
 
@@ -521,70 +521,8 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
     return table(**found)
 
 
-# Options of a command.
-
-
-def add_options(
-    parser: argparse.ArgumentParser,
-    tables: Sequence[type],
-    headings: Mapping[type, str] | None = None,
-) -> dict[str, argparse.Action]:
-    """Add the options of tables that have flags or are positional arguments.
-
-    Args:
-        parser: of the command.
-        tables: of the command.
-        headings: of tables in the help, for options without a heading of their own.
-
-    Returns:
-        What argparse made of them, by their names.
-
-    Raises:
-        ValueError: two options of the tables have the same name.
-    """
-    groups: dict[str, Any] = {"": parser}
-    sets: dict[str, Any] = {}
-    actions: dict[str, argparse.Action] = {}
-    for table in tables:
-        heading_of_table = "" if headings is None else headings.get(table, "")
-        for each in options_of_tables([table]):
-            if each.name in actions:
-                raise ValueError(f"{parser.prog} has two options of the name {each.name}")
-            heading = each.heading or heading_of_table
-            if heading not in groups:
-                groups[heading] = parser.add_argument_group(heading)
-            place = groups[heading]
-            if each.one_of:
-                if each.one_of not in sets:
-                    exclusive = place.add_mutually_exclusive_group(required=each.needed)
-                    sets[each.one_of] = exclusive
-                place = sets[each.one_of]
-            actions[each.name] = each.add_to(place)
-    return actions
-
-
-def options_of_tables(tables: Sequence[type]) -> tuple[Option, ...]:
-    """Options of the tables of a command, as far as the command line has them."""
-    found: list[Option] = []
-    for table in tables:
-        found += [each for each in options_of(table) if each.flags or each.positional]
-    return tuple(found)
-
-
-def stated_values(tables: Sequence[type], words: argparse.Namespace) -> dict[str, Any]:
-    """The values of the options of a command by their names, for `table_of`.
-
-    Args:
-        tables: of the command.
-        words: what argparse made of the command line.
-
-    Raises:
-        ValueError: a value that is not allowed; the message names the option.
-    """
-    return {
-        each.name: each.read(getattr(words, each.name))
-        for each in options_of_tables(tables)
-    }
+_FEW = 9
+"""Fewer words than these are listed in a message."""
 
 
 def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
@@ -604,7 +542,3 @@ def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     if before or len(known) >= _FEW:
         return text
     return f"{text or ':'} use one of {', '.join(known)}"
-
-
-_FEW = 9
-"""Fewer words than these are listed in a message."""

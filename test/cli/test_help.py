@@ -15,8 +15,8 @@ from test.cli.conftest import Capture
 from ur_energy_model.cli.commands import live_command
 from ur_energy_model.cli.listing import all_commands, commands_below, listing
 from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.cli.options import options_of_tables
 from ur_energy_model.cli.parser import Parser, command_tables
-from ur_energy_model.options import options_of_tables
 from ur_energy_model.rooms import NoOptions
 from ur_energy_model.sinks.options import SinkKind
 

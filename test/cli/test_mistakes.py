@@ -23,9 +23,9 @@ from test.contracts.surface import of_an_absent_room
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.listing import all_commands
 from ur_energy_model.cli.main import main
+from ur_energy_model.cli.options import options_of_tables
 from ur_energy_model.cli.parser import command_tables
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.options import options_of_tables
 from ur_energy_model.rooms import has_room
 
 NOBODY = "127.0.15.97"  # an address at which nothing listens

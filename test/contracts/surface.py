@@ -18,8 +18,9 @@ from test.absent_rooms import absent_rooms, needs_room
 from test.contracts.golden import GOLDEN
 from ur_energy_model.cli.listing import all_commands
 from ur_energy_model.cli.main import main
+from ur_energy_model.cli.options import options_of_tables
 from ur_energy_model.cli.parser import command_tables
-from ur_energy_model.options import Option, options_of_tables
+from ur_energy_model.options import Option
 
 FIXTURES = Path(__file__).parent / "fixtures"
 """Files that an earlier version wrote; copy what a command may change."""

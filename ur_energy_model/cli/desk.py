@@ -11,10 +11,11 @@ from typing import Any
 
 from ur_energy_model.cli.command_options import CompletionOptions, LayoutsOptions
 from ur_energy_model.cli.listing import PROGRAM, all_commands, commands_below
+from ur_energy_model.cli.options import add_options, options_of_tables
 from ur_energy_model.cli.output import note, print_json, print_table
 from ur_energy_model.cli.parser import command_tables
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.options import Option, add_options, options_of_tables
+from ur_energy_model.options import Option
 from ur_energy_model.rooms import Given
 
 _ANY_ROBOT = "ur5e"

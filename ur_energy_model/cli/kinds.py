@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ur_energy_model.cli.options import options_of_tables
 from ur_energy_model.cli.parser import Call, command_tables
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import is_recording
-from ur_energy_model.options import Option, options_of_tables
+from ur_energy_model.options import Option
 
 _CSV_SUFFIXES = (".csv", ".csv.gz", ".txt")
 _MODELS = ("model", "trajectory")

@@ -16,16 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ur_energy_model.cli.listing import HELP, PROGRAM, refuse
+from ur_energy_model.cli.options import add_options, options_of_tables, stated_values
 from ur_energy_model.cli.output import WIDTH
 from ur_energy_model.cli.tables import SUBJECT_HEADINGS
-from ur_energy_model.options import (
-    Option,
-    add_options,
-    options_of_tables,
-    stated_values,
-    suggestion,
-    table_of,
-)
+from ur_energy_model.options import Option, suggestion, table_of
 from ur_energy_model.rooms import Command, Given, NoOptions, loaded, tables_of
 
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {

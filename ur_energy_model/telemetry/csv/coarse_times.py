@@ -32,8 +32,6 @@ _FEWER_ROWS = 0.05  # share of its usual rows that a full group of a coarse cloc
 _LOOSE_PERIODS = 2.0
 """Periods by which groups may miss even times: the first and the last row of the whole file decide
 the rate, each within a period."""
-
-
 _ROWS_TOGETHER = 100_000  # rows that are compared at once, to bound the memory
 
 
@@ -195,9 +193,10 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
         even = _even_times(members, period, resolution)
         if even is not None:
             out[first:last] = even
-    out = out if (np.diff(out) > 0.0).all() else local
-    # none is before the first time
-    return np.asarray(out + max(0.0, float(time[0] - out[0])))
+    if not (np.diff(out) > 0.0).all():
+        out = local
+    before_first = max(0.0, float(time[0] - out[0]))
+    return np.asarray(out + before_first)
 
 
 def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:

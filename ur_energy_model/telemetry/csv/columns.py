@@ -117,7 +117,9 @@ def _units() -> dict[str, tuple[str, float]]:
 
 
 _UNITS = _units()
-_BRACKETED = r"\s*[\[({]\s*([^\[\](){}]*?)\s*[\])}]\s*"
+_BRACKETED = r"\s*[\[({]\s*([^\[\](){}]*?)\s*[\])}]\s*"  # a unit in brackets of any kind
+_NO_UNITS = ("-", "1", "iso8601")
+"""Marks of columns without a unit in a line of units."""
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
@@ -141,10 +143,6 @@ def is_unit(text: str) -> bool:
     if _plain_unit(text) in _UNITS or stated in _NO_UNITS:
         return True
     return any(stated in _units_of(field) for field in FIELDS.values())
-
-
-_NO_UNITS = ("-", "1", "iso8601")
-"""Marks of columns without a unit in a line of units."""
 
 
 def _plain_unit(unit: str) -> str:
@@ -202,8 +200,6 @@ _TIME_NAMES = (
     "millis", "msec", "microseconds", "micros", "usec", "nanoseconds", "nanos", "nsec",
 )  # fmt: skip
 """Names of a time column, in order of preference; some are units."""
-
-
 SKIPPED = "-"  # name of a column that is left out on purpose
 _SHOWN = 50  # most columns that a remark lists
 
@@ -571,7 +567,7 @@ def _with_unit(stem: str, joints: int) -> tuple[tuple[str, int] | None, str | No
 
 
 def headerless(path: Path, width: int, joints: int) -> RecordingError:
-    """The error about a file without a header line; it names the layouts that fit.
+    """The error about a file without a header line; the remedy names the layouts that fit.
 
     Args:
         path: of the file.

@@ -77,6 +77,11 @@ _OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
 class CsvFile:
     """A CSV recording, read twice: first its clock, then its samples.
 
+    Args:
+        path: the file.
+        options: how to read it.
+        note: called with each remark, one line each that begins with the path.
+
     Attributes:
         path: the file.
         header: columns of the file.
@@ -85,6 +90,10 @@ class CsvFile:
         time_zone: of the first date; None without dates or zone.
         period: of its samples [s], see `nominal_period`.
         gap_rule: which steps of its times are gaps.
+
+    Raises:
+        RecordingError: an unusable file, with place and remedy; faults of values show
+            only in `batches`.
     """
 
     def __init__(
@@ -103,7 +112,12 @@ class CsvFile:
         self._read_clock(options)
 
     def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
-        """Samples of these fields, with the time, in order, a few thousand at once."""
+        """Samples of these fields, with the time, in order, a few thousand at once.
+
+        Raises:
+            RecordingError: too many rows cannot be used, or two columns for the same value
+                differ.
+        """
         parts = self._parts([name for name in fields if name != TIME])
         if self._unordered:
             parts = _sorted_by_time(join_columns(list(parts)))
@@ -162,6 +176,7 @@ class CsvFile:
         for _, values in self._table.blocks(time_columns + payload):
             times.append(values[:, : len(time_columns)].reshape(-1))
             others = values[:, len(time_columns) :]
+            # Two distinct payloads are enough: the file has no common one then.
             payloads = np.union1d(payloads, others[np.isfinite(others)])[:2]
         if not self._table.rows_read:
             raise RecordingError(self.path, "holds no samples", "record again")

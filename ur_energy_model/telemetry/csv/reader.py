@@ -31,6 +31,9 @@ from ur_energy_model.typing import Array
 
 NEXT_FILE = "next file"
 """Cause of the gap between two files."""
+_AHEAD_OF_ZERO = 2.0  # added to times, so that all are positive [s]
+_STEPS_PER_SECOND = 1e8
+"""Times that differ by less than 10 ns are equal; the largest possible time still fits 64 bits."""
 
 
 def read_csv(
@@ -150,10 +153,12 @@ class CsvReader:
         self, columns: Mapping[str, Array], seen: SeenSamples
     ) -> Mapping[str, Array]:
         """The rows that do not repeat time and all values of an earlier one."""
-        # Time stands for the host's clock, a hash of all values for the controller's.
+        # To `SeenSamples`, the time is that of the host's clock, and a hash of all values
+        # is that of the controller's. Possible times, from -1 s on, become positive here:
+        # samples without host time would be new.
         contents = contents_of_rows(np.column_stack([*columns.values()]))
-        order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
-        new = seen.are_new(contents.view(float), order)
+        stamp = np.rint((columns[TIME] + _AHEAD_OF_ZERO) * _STEPS_PER_SECOND)
+        new = seen.are_new(contents.view(float), stamp.astype(np.int64))
         if new.all():
             return columns
         self.repeated += int(np.count_nonzero(~new))

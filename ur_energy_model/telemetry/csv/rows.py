@@ -97,6 +97,9 @@ def _encoding(path: Path, file: BinaryIO) -> str:
 
 # Columns and numbers of a line.
 
+_DECIMAL = re.compile(r"[+-]?\d+([.,])\d+(?:e[+-]?\d+)?", re.IGNORECASE)
+"""A number with decimals, and their mark."""
+
 
 class Dialect(NamedTuple):
     """Format of the rows of a file: separator of columns, and form of numbers.
@@ -130,6 +133,12 @@ class Dialect(NamedTuple):
         if self.delimiter is None or '"' in line:
             return len(self.cells(line))
         return line.count(self.delimiter) + 1
+
+    def ends_with_delimiter(self, line: str) -> bool:
+        """Whether a delimiter follows the last cell of a line; never with white space."""
+        if self.delimiter is None:
+            return False
+        return line.rstrip("\r\n ").endswith(self.delimiter)
 
     def number(self, cell: str) -> float | None:
         """A cell as a number, NaN and infinity included; None if it is not one."""
@@ -191,7 +200,3 @@ def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
         if marks == {","}:
             return True
     return False
-
-
-_DECIMAL = re.compile(r"[+-]?\d+([.,])\d+(?:e[+-]?\d+)?", re.IGNORECASE)
-"""A number with decimals, and their mark."""

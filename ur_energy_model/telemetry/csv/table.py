@@ -194,8 +194,8 @@ class CsvTable:
                 raise self._other_width(other, is_longer=is_longer)
             self.rows_read += 1
             count = dialect.count(line)
-            if self._open_ended:
-                count -= line.rstrip("\r\n ").endswith(dialect.delimiter or "")
+            if self._open_ended and dialect.ends_with_delimiter(line):
+                count -= 1
             if count == width:
                 yield number, line
             else:
@@ -210,6 +210,7 @@ class CsvTable:
     def _other_width(self, row: BadRow, *, is_longer: bool) -> RecordingError:
         """The error about a row with another number of columns."""
         remedy = "correct that line"
+        # A row with decimal commas has more commas than columns.
         if is_longer and self._dialect.delimiter == ",":
             remedy += "; decimal commas need another delimiter, such as ;"
         return RecordingError(self.path, f"line {row.line} {row.problem}", remedy)
@@ -280,7 +281,11 @@ class CsvTable:
     # The structure, from the first lines.
 
     def _open(self, options: CsvOptions) -> CsvHeader:
-        """Detect the structure of the file from its first lines; returns its columns."""
+        """Detect the structure of the file from its first lines; returns its columns.
+
+        Raises:
+            RecordingError: the lines are no table, or their columns cannot be used.
+        """
         head: list[tuple[int, str]] = []
         size = 0
         for number, line in islice(lines_of(self.path), _HEAD):

@@ -132,8 +132,8 @@ _SLOWEST_ASKED = 3600.0  # longest period that a question about the unit names [
 _EPOCH = 9e8, 4.5e9
 """Seconds since 1970 of the years 1998 to 2112, and since 1904 of those from 1932 on."""
 _DAY_NUMBERS = ((2e4, 8e4, 25_569.0), (7e5, 8e5, 719_529.0))
-"""Lowest and highest numbers of days since 1900 (Excel: 1954 to 2119) and since the year 0 (Matlab:
-1916 to 2190), and the number of 1970-01-01."""
+"""Lowest and highest number of a day, and the number of 1970-01-01: of days since 1900 (Excel: 1954
+to 2119), and of days since the year 0 (Matlab: 1916 to 2190)."""
 _ENOUGH_ROWS = 1_000_000  # rows from which the mean step is taken
 _OUTLIER = 10.0  # steps of more than so many typical ones are pauses
 _MIXED_SHARE = 0.1  # share of backward steps from which rows are not in the order of time
@@ -325,10 +325,13 @@ def first_day(time: Array) -> float | None:
 
 # The order of rows.
 
-_SPIKE = 10.0
-_FEW_RESTARTS = 3
-_ROWS_PER_RESTART = 1000
-_ROWS_BETWEEN_RESTARTS = 10
+_SPIKE = 10.0  # steps of more than so many typical ones are jumps
+_FEW_RESTARTS = 3  # number of restarts that any file may have
+_ROWS_PER_RESTART = 1000  # rows for which a long file may have one more
+_ROWS_BETWEEN_RESTARTS = 10  # fewest rows between two restarts
+_CONTINUES = (0.5, 2.5)
+"""Step from the end of one piece of rows to the start of another that continues it, in sample
+periods: from a sample recorded early to one that is missing."""
 
 
 def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
@@ -353,36 +356,19 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
         RecordingError: the rows are out of order, and the true order is unknown.
     """
     keep = np.isfinite(time)
-    steps = np.diff(time if keep.all() else time[keep])
-    back = steps < 0
-    if not back.any():
+    finite = time if keep.all() else time[keep]
+    if not (np.diff(finite) < 0).any():
         return keep, False, 0
-    rows = np.flatnonzero(keep)
-    jump = back | (steps > _SPIKE * np.median(np.abs(steps[steps != 0])))
-    edges = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(rows)]])
-    goes_back = np.concatenate([[False], back[edges[1:-1] - 1], [False]])
-    length = np.diff(edges)
-    short = (length < _ROWS_BETWEEN_RESTARTS) & (goes_back[:-1] | goes_back[1:])
-    if length[short].sum() <= max(1.0, IMPOSSIBLE_SHARE * len(rows)):
-        keep[rows[np.repeat(short, length)]] = False
+    fragments = _fragments(finite)
+    if np.count_nonzero(fragments) <= max(1.0, IMPOSSIBLE_SHARE * len(finite)):
+        keep[np.flatnonzero(keep)[fragments]] = False
     kept = time[keep]
     steps = np.diff(kept)
-    back = steps < 0
-    count = int(np.count_nonzero(back))
+    count = int(np.count_nonzero(steps < 0))
     if count == 0:
         return keep, False, 0
-    forward = steps[steps > 0]
-    period = float(np.median(forward)) if forward.size else 1.0
-    few = min(
-        _FEW_RESTARTS + len(kept) / _ROWS_PER_RESTART, len(kept) / _ROWS_BETWEEN_RESTARTS
-    )
-    if count <= few and (steps[back] < -_SPIKE * period).all():
-        cuts = np.flatnonzero(back)
-        starts = kept[np.append(0, cuts + 1)]
-        ends = kept[np.append(cuts, len(kept) - 1)]
-        joins = (starts[:, None] - ends) / period
-        if not ((joins > 0.5) & (joins < 2.5)).any():  # no piece continues another one
-            return keep, False, count
+    if _are_restarts(kept):
+        return keep, False, count
     if (steps > 0).any() and len(np.unique(kept)) < len(kept):
         raise RecordingError(
             path,
@@ -392,3 +378,43 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
             field="timestamp",
         )
     return keep, True, 0
+
+
+def _fragments(time: Array) -> Mask:
+    """Rows in short pieces between two jumps of the time, of which one goes back.
+
+    Args:
+        time: of the rows [n], s; some steps go back.
+    """
+    steps = np.diff(time)
+    back = steps < 0
+    jump = back | (steps > _SPIKE * np.median(np.abs(steps[steps != 0])))
+    edges = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(time)]])
+    goes_back = np.concatenate([[False], back[edges[1:-1] - 1], [False]])  # at each edge
+    lengths = np.diff(edges)
+    is_beside_step_back = goes_back[:-1] | goes_back[1:]
+    is_short = (lengths < _ROWS_BETWEEN_RESTARTS) & is_beside_step_back
+    fragments: Mask = np.repeat(is_short, lengths)
+    return fragments
+
+
+def _are_restarts(time: Array) -> bool:
+    """Whether all steps back are restarts of the controller, see `row_order`.
+
+    Args:
+        time: of the rows [n], s; some steps go back.
+    """
+    steps = np.diff(time)
+    back = np.flatnonzero(steps < 0)
+    forward = steps[steps > 0]
+    period = float(np.median(forward)) if forward.size else 1.0
+    most = min(
+        _FEW_RESTARTS + len(time) / _ROWS_PER_RESTART, len(time) / _ROWS_BETWEEN_RESTARTS
+    )
+    if len(back) > most or not (steps[back] < -_SPIKE * period).all():
+        return False
+    starts = time[np.append(0, back + 1)]
+    ends = time[np.append(back, len(time) - 1)]
+    joins = (starts[:, None] - ends) / period  # from each end to each start
+    low, high = _CONTINUES
+    return not ((joins > low) & (joins < high)).any()
