@@ -19,10 +19,8 @@ from test.identification.exact_arm import write_bag
 from test.truth import first_fast
 from ur_energy_model.cli.main import main
 from ur_energy_model.plant.before_after import SAME_SESSION, ProductionSaving, compare
-from ur_energy_model.plant.production import (
-    MEASURED,
-    CyclePart,
-    Production,
+from ur_energy_model.plant.production import MEASURED, CyclePart, Production
+from ur_energy_model.plant.recorded_production import (
     recorded_production,
     recorded_productions,
 )

@@ -556,9 +556,8 @@ def _distance(before: Array, after: Array) -> float:
 
 def _changed_payload(before: Side, after: Side) -> Iterator[str]:
     """A sentence if the payload differs; the payloads of both sides are known."""
-    old = np.array(
-        sorted(set(before.known("payload")))
-    )  # smallest and largest [k, 2], kg
+    # Smallest and largest mass of each production, where they differ [k, 2], kg.
+    old = np.array(sorted(set(before.known("payload"))))
     new = np.array(sorted(set(after.known("payload"))))
     difference = np.abs(old.mean(axis=0) - new.mean(axis=0))
     if difference.max() > NOTABLE["payload"]:

@@ -77,7 +77,8 @@ def _productions(
     """
     from ur_energy_model.plant.commands import opened_store
     from ur_energy_model.plant.database import HistoryDatabase, instant
-    from ur_energy_model.plant.production import recorded_productions, stored_productions
+    from ur_energy_model.plant.recorded_production import recorded_productions
+    from ur_energy_model.plant.stored_production import stored_productions
 
     recordings = options.before or options.after
     if options.history is None and options.changed is None:
@@ -89,8 +90,8 @@ def _productions(
         given.refuse("--history STORE and --changed DATE belong together, alone")
     changed = instant(options.changed, "--changed")
     arms = () if options.arm is None else (options.arm,)
-    stored = HistoryDatabase(opened_store(options.history), arms=arms)
-    return stored_productions(stored, changed)
+    with HistoryDatabase(opened_store(options.history), arms=arms) as database:
+        return stored_productions(database, changed)
 
 
 def _print(

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ur_energy_model.plant.energy_parts import NOTHING
-from ur_energy_model.plant.holdings import BadFiles, bad_files, is_made_up_for, unrecorded
+from ur_energy_model.plant.losses import BadFiles, bad_files, is_made_up_for, unrecorded
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import UNDIVIDED, ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import SourceRecord, joined, records_table
