@@ -41,7 +41,7 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.recording import FIELDS as IDENTIFIED_FIELDS
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.learner import Learner, first_model
-from ur_energy_model.learning.learner import learn as learn_from_bags
+from ur_energy_model.learning.recordings import learn_from_bags
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.next_session import expected_friction
 from ur_energy_model.model.robots import load_robot

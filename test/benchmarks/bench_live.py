@@ -63,7 +63,7 @@ def model() -> EnergyModel:
 def learner(pid: int) -> str | None:
     """Number of the process that a node has started to learn; None before."""
     for child in children_of(pid):
-        if b"learning.background" in Path(f"/proc/{child}/cmdline").read_bytes():
+        if b"learning.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
             return child
     return None
 

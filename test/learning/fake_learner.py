@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from test.nodes.moving_arm import ORDER
-from ur_energy_model.learning.background import Worker
 from ur_energy_model.learning.history import Attempt, Change
+from ur_energy_model.learning.worker import Worker
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import RobotDescription

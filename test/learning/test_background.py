@@ -30,15 +30,9 @@ from test.learning.fake_learner import (
     FakeLearner,
     LearnerThread,
 )
-from ur_energy_model.learning import background
-from ur_energy_model.learning.background import (
-    CPU_RESERVE,
-    BackgroundLearning,
-    BeginLearning,
-    LearningUpdate,
-    Progress,
-    Worker,
-)
+from ur_energy_model.learning import background, worker
+from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
+from ur_energy_model.learning.worker import CPU_RESERVE, BeginLearning, Progress, Worker
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.state_file import StateFile
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -99,7 +93,7 @@ class Learning(BackgroundLearning):
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples are sent soon, and progress is reported after each order."""
     monkeypatch.setattr(background, "SEND_PERIOD", 0.02)
-    monkeypatch.setattr(background, "PROGRESS_PERIOD", 0.0)
+    monkeypatch.setattr(worker, "PROGRESS_PERIOD", 0.0)
     monkeypatch.setattr(background, "FIRST_PAUSE", 0.05)
 
 

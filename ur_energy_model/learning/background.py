@@ -4,10 +4,8 @@
 """Learning beside a live estimator, in a separate process.
 
 `BackgroundLearning` never delays the thread that offers samples. It starts the process again
-after a crash, and keeps the learned states of different arms apart. In the process, a
-`Worker` feeds a Learner, at low priority and within a budget of computing time. The process
-imports no ROS, keeps nothing on the disk, and ends when its parent ends, even if the parent
-is killed.
+after a crash, and keeps the learned states of different arms apart. What the process does,
+and what it sends and gets, is in `worker`.
 
 Locks: `BackgroundLearning` holds its lock while it calls `LearnerProcess.send`, which takes
 the lock of the process's queue. The queue's lock is never held while the first one is taken.
@@ -15,21 +13,17 @@ the lock of the process's queue. The queue's lock is never held while the first 
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from multiprocessing.connection import Connection, Pipe
-from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from multiprocessing.connection import Pipe
+from typing import Any
 
-from ur_energy_model import interrupts
 from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.state import (
     SavedLearning,
@@ -37,10 +31,9 @@ from ur_energy_model.learning.state import (
     forget_learning,
     saved_learning,
 )
+from ur_energy_model.learning.worker import BeginLearning, Progress
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.processes import start_main
 from ur_energy_model.state_file import StateFile
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
@@ -50,62 +43,12 @@ LONGEST_PAUSE = 60.0
 """Pause before a process that has ended by itself is started again [s]; it doubles from the first
 to the longest."""
 MOST_FAILURES = 3  # failures in a row after which the state of learning is discarded
+WORKER = "ur_energy_model.learning.worker"
+"""Module whose `main` is run in the process."""
 LEARNER = "ur_energy_model.learning.learner:Learner"
 SEND_PERIOD = 1.0  # samples are sent to the process in blocks of this length [s]
 MOST_WAITING = 30_000  # largest number of samples in the queue, a minute at 500 Hz
 FINISH_SECONDS = 3.0  # longest wait for the last state at the end [s]
-
-# The parent sends `BeginLearning`, samples, and None, upon which the process sends the last
-# state and ends. The process sends `Progress`; tuples (run, state of the learner); text about
-# problems; and, before it ends by itself, a RuntimeError with the reason.
-
-
-class BeginLearning(NamedTuple):
-    """Order to the process to learn about this arm from now on.
-
-    Attributes:
-        run: number of the run, which its reports state.
-        robot: description of the arm.
-        model: model with which learning begins.
-        state: state of an earlier learner, with which learning continues; None to begin
-            anew.
-    """
-
-    run: int
-    robot: RobotDescription
-    model: EnergyModel
-    state: bytes | None
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress of learning in a run.
-
-    Attributes:
-        run: number of the run, see BeginLearning.
-        version: number of the model in use; 0 is the first one.
-        model: the model in use if it has changed since the last Progress, else None.
-        learned_minutes: duration of the work that the model was learned from, in all
-            sessions of the arm [min].
-        attempts: attempts to improve the model since the last Progress.
-        changes: changes of the arm since the last Progress.
-        needs: what ordinary work has not shown yet.
-        friction: friction of the joints at present, over the friction of the model in
-            use; None before it is known.
-        left_out: samples left out so far because of the limit on computing time.
-        cpu_share: mean share of a core that the process has used.
-    """
-
-    run: int = 0
-    version: int = 0
-    model: EnergyModel | None = None
-    learned_minutes: float = 0.0
-    attempts: tuple[Attempt, ...] = ()
-    changes: tuple[Change, ...] = ()
-    needs: tuple[Need, ...] = ()
-    friction: SessionFriction | None = None
-    left_out: int = 0
-    cpu_share: float = 0.0
 
 
 @dataclass
@@ -220,7 +163,7 @@ class BackgroundLearning:
             return update
         if self._run == 0 or self._serial != self.serial:
             update.other_arm = self._run > 0
-            update.model = None
+            update.model = None  # a model that was learned of the arm before
             first = self._states[self._run].models[:1]
             state = SavedLearning(self._robot.name, self._serial, first)
             self._switch(self._continued(state, update))
@@ -280,7 +223,16 @@ class BackgroundLearning:
         return BeginLearning(self._run, self._robot, self._model, content)
 
     def _continued(self, new: SavedLearning, update: LearningUpdate) -> SavedLearning:
-        """The state on the disk, if it is one of this arm and model; else the new one."""
+        """The state on the disk with which learning continues.
+
+        Args:
+            new: state with which learning begins anew.
+            update: gets a line where the state on the disk cannot be used.
+
+        Returns:
+            The state on the disk, if it belongs to the arm and the model of the new state;
+            else the new state.
+        """
         if self._file is None:
             return new
         try:
@@ -309,7 +261,7 @@ class BackgroundLearning:
                 update.attempts += report.attempts
                 update.changes += report.changes
                 update.model = report.model or update.model
-            elif isinstance(report, Progress):  # of the run before
+            elif isinstance(report, Progress):  # of the run before, for another arm
                 self.progress = replace(
                     self.progress, left_out=report.left_out, cpu_share=report.cpu_share
                 )
@@ -389,7 +341,7 @@ class LearnerProcess:
         self._finishing = threading.Event()
         self._pipe, theirs = Pipe()
         with theirs:
-            self.process = start_main(__name__, theirs, learner)
+            self.process = start_main(WORKER, theirs, learner)
         self._thread = threading.Thread(target=self._send, name="learning", daemon=True)
         self._thread.start()
 
@@ -460,158 +412,11 @@ class LearnerProcess:
                     self._orders = deque()
                     self._waiting = 0
                 for _, group in groupby(orders, key=kind):
-                    order, *others = group
-                    self._pipe.send(concatenate([order, *others]) if others else order)  # type: ignore[list-item]
+                    self._pipe.send(_as_one(list(group)))
             self._pipe.send(None)
 
 
-# In the process.
-
-CPU_SHARE = 0.05  # mean share of a core that learning may use
-FIT_PAUSE = 100.0
-"""Work between two fits over the computing time of the first: fits use 1 % of a core at most."""
-CPU_RESERVE = 3.0  # computing time that may be used in advance [s], for the first models
-FIRST_STATE_PERIOD = 2.0
-STATE_PERIOD = 30.0
-"""Time between two states that are sent to the parent [s]; a kill loses at most so much learning.
-The time doubles from the first to the last value."""
-PROGRESS_PERIOD = 0.5  # shortest time between two reports of progress [s]
-NICENESS = 15
-
-
-class Worker:
-    """Passes samples from the parent to a learner, and reports the learner's progress.
-
-    Computing stays below CPU_SHARE of a core: a budget of computing time grows with the time
-    that passes. While the budget is used up, samples are left out and no candidate is fitted.
-
-    Args:
-        pipe: pipe to the parent.
-        make: class of the learner.
-        used: returns the computing time of the process [s].
-    """
-
-    def __init__(
-        self,
-        pipe: Connection,
-        make: Callable[..., Any],
-        used: Callable[[], float] = time.process_time,
-    ) -> None:
-        self._pipe = pipe
-        self._make = make
-        self._used = used
-        self._learner: Any = None
-        self._run = 0
-        self._sent_version = 0
-        self._left_out = 0
-        self._attempts: list[Attempt] = []
-        self._changed = False
-        self._used_before = used()
-        now = time.monotonic()
-        self._began = now
-        self._progress_sent = now
-        self._state_sent = now
-        self._state_period = FIRST_STATE_PERIOD
-
-    def run(self) -> None:
-        """Work until the parent sends None.
-
-        Raises:
-            EOFError: the parent has ended.
-            OSError: the parent has ended.
-        """
-        while True:
-            if self._pipe.poll(PROGRESS_PERIOD):
-                order = self._pipe.recv()
-                if order is None:
-                    self._send_state()
-                    return
-                if isinstance(order, BeginLearning):
-                    self._begin(order)
-                elif self._learner is not None:
-                    self._changed = True
-                    if self._budget() < -CPU_RESERVE:
-                        self._left_out += len(order)
-                    else:
-                        self._learner.update(order)
-            if self._learner is not None:
-                self._step()
-
-    def _budget(self) -> float:
-        """Computing time that may be used now [s]; negative if too much was used."""
-        spent = self._used() - self._used_before
-        return CPU_RESERVE + CPU_SHARE * (time.monotonic() - self._began) - spent
-
-    def _begin(self, order: BeginLearning) -> None:
-        """Send the state of the present learner, and make the learner of an order."""
-        self._send_state()
-        state = {} if order.state is None else {"state": order.state}
-        try:
-            self._learner = self._make(order.robot, order.model, **state)
-        except Exception as error:
-            if not state:
-                raise
-            self._pipe.send(f"learning begins anew: its state cannot be used ({error})")
-            self._learner = self._make(order.robot, order.model)
-        self._learner.pause = FIT_PAUSE
-        self._run = order.run
-        self._attempts = []
-        self._changed = True
-        self._sent_version = 0  # a state may hold a better model than the parent's
-        self._state_period = FIRST_STATE_PERIOD
-
-    def _step(self) -> None:
-        """Learn as far as the budget allows, and send progress and state when they are due."""
-        learner = self._learner
-        attempt = learner.step() if self._budget() > 0.0 else None
-        if attempt is not None:
-            self._attempts.append(attempt)
-            self._changed = True
-        now = time.monotonic()
-        if self._changed and now - self._progress_sent >= PROGRESS_PERIOD:
-            progress = Progress(
-                run=self._run,
-                version=learner.version,
-                model=learner.model if learner.version != self._sent_version else None,
-                learned_minutes=learner.learned_minutes,
-                attempts=tuple(self._attempts),
-                changes=learner.take_changes(),
-                needs=learner.needs(),
-                friction=learner.friction(),
-                left_out=self._left_out,
-                cpu_share=(self._used() - self._used_before)
-                / max(now - self._began, 1.0),
-            )
-            self._progress_sent = now
-            self._changed = False
-            self._sent_version = learner.version
-            self._attempts = []
-            self._pipe.send(progress)
-        if now - self._state_sent >= self._state_period:
-            self._send_state()
-            self._state_period = min(2.0 * self._state_period, STATE_PERIOD)
-
-    def _send_state(self) -> None:
-        """Send the run and the state of its learner, if there is one."""
-        self._state_sent = time.monotonic()
-        if self._learner is not None:
-            self._pipe.send((self._run, self._learner.state()))
-
-
-def main(handle: int, learner: str) -> None:
-    """Main function of the process that learns.
-
-    Args:
-        handle: file descriptor of the pipe to the parent.
-        learner: class of the learner as "module:name".
-    """
-    interrupts.ignore()  # signals are for the parent, which asks for the last state
-    os.nice(NICENESS)
-    with Connection(handle) as pipe:
-        try:
-            Worker(pipe, resolve_name(learner)).run()
-        except (EOFError, OSError):
-            pass  # the parent has ended
-        except Exception as error:
-            pipe.send(RuntimeError(f"{type(error).__name__}: {error}"))
-            raise SystemExit(1) from None
+def _as_one(orders: list[BeginLearning | Telemetry]) -> BeginLearning | Telemetry:
+    """Batches with the same columns as one batch; a single order as it is."""
+    batches = [order for order in orders if isinstance(order, Telemetry)]
+    return orders[0] if len(orders) == 1 else concatenate(batches)

@@ -18,9 +18,10 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.energy.telemetry_checks import check_joints
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
-from ur_energy_model.learning import learner as learning
 from ur_energy_model.learning.charts import learning_chart
 from ur_energy_model.learning.history import Attempt, Change
+from ur_energy_model.learning.learner import Learner, first_model
+from ur_energy_model.learning.recordings import learn_from_bags
 from ur_energy_model.learning.room import LearnOptions
 from ur_energy_model.learning.state import save_learned
 from ur_energy_model.model.energy_model import EnergyModel
@@ -41,9 +42,9 @@ def learn(given: Given) -> None:
     options = given.of(LearnOptions)
     figure = _checked_figure(options)
     robot, first = _arm_and_first_model(options)
-    learner = learning.Learner(robot, first)
+    learner = Learner(robot, first)
     with progress("learning") as report:
-        attempts, changes = learning.learn(learner, options.bags, progress=report)
+        attempts, changes = learn_from_bags(learner, options.bags, progress=report)
     save_learned(learner.model, options.output)
     if attempts:
         chart = learning_chart(attempts, robot.joint_names)
@@ -76,11 +77,12 @@ def _arm_and_first_model(options: LearnOptions) -> tuple[RobotDescription, Energ
     """The arm that was recorded, and the model that learning begins with.
 
     Raises:
-        UrEnergyError: no file and no recording names the arm, or the model is of another.
+        UrEnergyError: no file and no recording names the arm, or the model is of another
+            arm.
     """
     if options.model is None:
         robot = load_robot(options.robot or recorded_robot(options.bags))
-        return robot, learning.first_model(robot)
+        return robot, first_model(robot)
     first = load_model(options.model)
     robot = first.description()
     if options.robot is not None:
@@ -90,7 +92,7 @@ def _arm_and_first_model(options: LearnOptions) -> tuple[RobotDescription, Energ
 
 
 def _print_history(
-    learner: learning.Learner, attempts: Sequence[Attempt], changes: Sequence[Change]
+    learner: Learner, attempts: Sequence[Attempt], changes: Sequence[Change]
 ) -> None:
     """Print the attempts to improve the model, the changes of the arm, and the model in use."""
     if not attempts:

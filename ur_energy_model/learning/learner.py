@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -19,15 +18,11 @@ import numpy as np
 
 from ur_energy_model import __version__
 from ur_energy_model.codec import built, plain
-from ur_energy_model.consistency.contradiction import refuse
-from ur_energy_model.consistency.recording_check import RecordingCheck
-from ur_energy_model.energy.telemetry_checks import check_robot, check_width, rated_limits
+from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import (
     IdentificationError,
     InputError,
     ModelFileError,
-    RecordingError,
-    WrongRobotError,
 )
 from ur_energy_model.identification.assembly import BodyResults, fit_drives
 from ur_energy_model.identification.dynamics import RecordingDynamics
@@ -35,7 +30,7 @@ from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.minute import WindowCollector
 from ur_energy_model.identification.power_fit import PowerFit
-from ur_energy_model.identification.recording import FIELDS, REQUIRED
+from ur_energy_model.identification.recording import REQUIRED
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.history import Attempt, Change
@@ -52,17 +47,18 @@ from ur_energy_model.model.needs import NEEDS, Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction, begins_session
 from ur_energy_model.robot_modes import BRAKES_RELEASED
-from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock import checked_clock, possible_times
+from ur_energy_model.telemetry.clock import possible_times
 from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-from ur_energy_model.typing import Progress
 
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 """Learned times at which the model is fitted again [s]."""
 LATER = 600.0
 """Learned time between fits after the last of `SCHEDULE` [s]."""
+_EARLY = 0.5
+"""Learned time by which a fit may come before it is due [s]: windows count a little less than
+their length."""
 _SAME_CONSTANT = 1e-3
 """Relative change of a torque constant below which the first model stays as it is."""
 _MOST_QUEUED = 12  # most windows in the queue of `step`; older ones are left out
@@ -96,9 +92,9 @@ class LearnedTime:
 
     Attributes:
         samples: number of the samples.
-        seconds: time of work in them [s].
-        since: host time of the first one, UTC, ISO 8601; None without host times.
-        until: host time of the last one, UTC, ISO 8601; None without host times.
+        seconds: time of work in the samples [s].
+        since: host time of the first sample, UTC, ISO 8601; None without host times.
+        until: host time of the last sample, UTC, ISO 8601; None without host times.
     """
 
     samples: int = 0
@@ -146,8 +142,8 @@ class Learner:
         self._information = ArmInformation(robot, model)
         self._coverage = Coverage(robot.dof)
         self._monitor = ChangeMonitor(model)
-        # by the model in use; None before it is needed
         self._work: ReferenceWork | None = None
+        """Usual work, by the model in use; None before it is needed."""
         self._limits = rated_limits(robot)
         self._windows = WindowCollector()
         self._queue: deque[Telemetry] = deque()
@@ -155,7 +151,8 @@ class Learner:
         self._due = SCHEDULE[0]
         self._restarted = 0.0  # work before the last exchange of a joint [s]
         self._trial: dict[str, ModelRecord] = {}
-        """Of the present model and of the candidate that may replace it; empty without one."""
+        """Records of the "present" model and of the "candidate" that may replace it; empty
+        without a candidate."""
         self._fitted_until = 0.0
         self._noticed: list[str] = []  # sessions whose undeclared payload was reported
         self._last_time: float | None = None
@@ -359,7 +356,7 @@ class Learner:
         for record in self._trial.values():
             record.observe(window, motions)
         self._count_work(window)
-        if self._learned.seconds >= self._due - 0.5:
+        if self._learned.seconds >= self._due - _EARLY:
             self._judge_and_fit()
 
     def _count_work(self, window: Telemetry) -> None:
@@ -383,7 +380,7 @@ class Learner:
     def _judge_and_fit(self) -> None:
         """Judge the candidate on trial, fit the next one, and schedule the fit after it."""
         learned = self._learned
-        done = max(learned.seconds, self._due) - self._restarted + 1e-6
+        done = max(learned.seconds, self._due) - self._restarted + 1e-6  # less rounding
         later = LATER * (done // LATER + 1)
         following = next((time for time in SCHEDULE if time > done), later)
         self._due = self._restarted + following
@@ -456,7 +453,7 @@ class Learner:
         Args:
             accepted: whether the candidate replaces the model in use.
             reason: reason of the decision, a clause.
-            shown: record whose errors the attempt states; None for the one of the model
+            shown: record whose errors the attempt states; None for the record of the model
                 that is used from now on.
         """
         record = self._trial["candidate" if accepted else "present"]
@@ -549,53 +546,3 @@ def _restored_window(saved: Mapping[str, Any]) -> Telemetry:
     time = saved["time"]
     gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
     return Telemetry(time, saved["columns"], info, gaps, saved["stamp"])
-
-
-def learn(
-    learner: Learner, bags: Sequence[str | Path], *, progress: Progress | None = None
-) -> tuple[list[Attempt], list[Change]]:
-    """Learn from recordings, one after another, in constant memory.
-
-    Args:
-        learner: learner of the arm; its model is the result.
-        bags: recordings of the arm in order of time, each a separate session.
-        progress: called with NaN and text.
-
-    Returns:
-        The attempts to improve the model in order of time, and the changes of the arm.
-
-    Raises:
-        UrEnergyError: a recording is of another arm, empty or contradictory, or cannot be
-            read.
-    """
-    attempts: list[Attempt] = []
-    changes: list[Change] = []
-    for bag in map(Path, bags):
-        samples = 0
-        check = RecordingCheck()
-        for batch in checked_clock(iterate_bag(bag, FIELDS), bag):
-            if not len(batch):
-                continue
-            if not samples:
-                check_robot(bag, batch.info, learner.robot)
-                check_width(bag, batch, REQUIRED, learner.robot.dof)
-                found = batch.info.serial
-                known = learner.serial
-                if None not in (found, known) and found != known:
-                    problem = f"was recorded on the arm {found}, the recordings before on {known}"
-                    remedy = "learn a model of each arm from its own recordings"
-                    raise WrongRobotError(bag, problem, remedy, field="serial")
-            samples += len(batch)
-            check.observe(batch)
-            learner.update(batch)
-            attempts += learner.attempts()
-            if progress is not None:
-                progress(float("nan"), f"learning from {bag.name}: {samples} samples")
-        if not samples:
-            raise RecordingError(bag, "holds no samples", "record again")
-        refuse(bag, check.contradictions(learner.robot))
-        learner.end_session()
-        attempts += learner.attempts()
-        changes += learner.take_changes()
-    learner.finish()
-    return attempts + learner.attempts(), [*changes, *learner.take_changes()]

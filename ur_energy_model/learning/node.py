@@ -157,7 +157,7 @@ class LearningCompanion(EstimatorCompanion):
         self._lines.problem("learned file", file, text, WARN)
 
     def _write(self, model: EnergyModel, arm: EstimatedArm) -> None:
-        """Write a learned model to the model file, unless that is one of another arm."""
+        """Write a learned model to the model file, unless the file is of another arm."""
         path = self._parameters.model_file
         learning = self._learning
         assert path is not None  # see __init__
@@ -210,7 +210,14 @@ class LearningCompanion(EstimatorCompanion):
 
 
 def _minutes_of(model: EnergyModel, learned_minutes: float) -> float:
-    """Minutes of work that a model was learned from, those before a restart included."""
+    """Minutes of work that a model was learned from.
+
+    The provenance of a model states its minutes, which include the work before a restart.
+
+    Args:
+        model: a learned model.
+        learned_minutes: minutes for a model whose provenance states none.
+    """
     learned = model.provenance.get("learned")
     if isinstance(learned, dict):
         return float(learned["minutes"])
@@ -218,7 +225,7 @@ def _minutes_of(model: EnergyModel, learned_minutes: float) -> float:
 
 
 def _friction_words(friction: SessionFriction | None) -> str:
-    """Friction of the joints now, in percent of the model's, with its uncertainty."""
+    """Friction of the joints now, in percent of the model's friction, with 95 % uncertainty."""
     if friction is None or np.isnan(friction.scale).all():
         return "that of the model"
     percent = 100.0 * friction.scale
