@@ -15,11 +15,8 @@ from test.identification.made_up_motion import N, generic
 from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.energy.friction_follower import WITHIN_SESSION
 from ur_energy_model.learning.changes import ChangeMonitor
-from ur_energy_model.learning.drift_filter import (
-    DriftNoise,
-    LevelChange,
-    LevelDetector,
-)
+from ur_energy_model.learning.drift_filter import DriftNoise
+from ur_energy_model.learning.level_detector import LevelChange, LevelDetector
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 

@@ -27,8 +27,9 @@ from ur_energy_model.identification.minute import (
     StandbyMinutes,
     friction_torque,
 )
-from ur_energy_model.learning.drift_filter import DriftNoise, LevelChange, LevelDetector
+from ur_energy_model.learning.drift_filter import DAY, DriftNoise
 from ur_energy_model.learning.history import Change
+from ur_energy_model.learning.level_detector import LevelChange, LevelDetector
 from ur_energy_model.learning.stated_constants import ExchangedJoint
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -51,6 +52,7 @@ months that the base joint of a UR10e showed is followed within two weeks."""
 _STANDBY = DriftNoise(
     usual=2.5, wear=0.1, session=2.5, wander=0.4, wander_time=1800.0, least=0.2
 )
+"""Spreads of the standby power [W]."""
 _SETUP = DriftNoise(
     usual=np.array([0.5, 0.05, 0.05]),
     wear=np.array([0.02, 0.002, 0.002]),
@@ -58,14 +60,18 @@ _SETUP = DriftNoise(
     wander=np.array([0.05, 0.004, 0.004]),
     least=np.array([0.03, 0.003, 0.003]),
 )
+"""Spreads of the payload [kg] and of two angles of the mounting [rad]."""
 _LEAST = 0.095  # least step of the logarithm of friction that is reported: 10 %
 _LEAST_STANDBY = 2.0  # least step of the standby power that is reported [W]
 _LEAST_SETUP = np.array([0.4, 0.035, 0.035])
 """Least steps that are reported of the payload [kg] and of two angles of the mounting [rad]."""
 _SETUP_SESSION_RATIO = 14.0
+"""`session_ratio` of the detector of the setup, see `LevelDetector`."""
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
-_GUESSED = 0.25  # uncertainty of such a difference between two models, as a share of the difference
+_GUESSED = 0.25
+"""Uncertainty of the difference between two models over these speeds, as a share of the
+difference."""
 _REBASED = 0.005
 _REBASED_STANDBY = 0.1
 _REBASED_SETUP = np.array([0.02, 0.002, 0.002])
@@ -73,6 +79,8 @@ _REBASED_SETUP = np.array([0.02, 0.002, 0.002])
 on: logarithm of friction, standby power [W], payload [kg] and tilt [rad]."""
 _UNKNOWN_DAYS = 0.5
 """Time between sessions if the controller restarted and no host time states it [days]."""
+_DETECTORS = ("friction", "standby", "setup")
+"""Attributes of a ChangeMonitor that follow levels."""
 
 
 class ChangeMonitor:
@@ -101,23 +109,24 @@ class ChangeMonitor:
         self.changes: list[Change] = []
         self._meter = MinuteMeter(model)
         self._still = StandbyMinutes(model)
-        # Levels of friction are relative to it until a minute was measured with `model`, too.
         self._base = model
+        """Model that levels of friction are relative to, until a minute was measured with
+        `model` as well."""
         self._next: MinuteMeter | None = None
+        """Meter with `model`, beside the meter with the base; None where both are one."""
         self._whole = False  # whether the minute in progress began with the next meter
         self._moving_seconds = 0.0
         self._payload_reported = False  # whether in this session
-        # Joint temperatures of the last sample [n], degC; None before it, also after a
-        # restart.
         self._temperature: Array | None = None
-        # Controller time of the last sample, and host time minus it [s]; NaN if unknown.
-        self._time = math.nan
-        self._epoch = math.nan
+        """Joint temperatures of the last sample [n], degC; None before the first sample,
+        also after a restart."""
+        self._time = math.nan  # controller time of the last sample [s]; NaN if unknown
+        self._epoch = math.nan  # host time minus controller time [s]; NaN if unknown
 
     def observe(
         self, window: Telemetry, motions: Iterable[tuple[FilteredMotion, ArmDynamics]]
     ) -> None:
-        """Use samples that follow those of the last call.
+        """Use samples that follow the samples of the last call.
 
         Args:
             window: usable samples.
@@ -141,7 +150,7 @@ class ChangeMonitor:
             self.observe_standby(time, power, std)
 
     def observe_minute(self, minute: Minute) -> None:
-        """Use the statistics of a minute."""
+        """Use the statistics of a minute, and report changes of friction and setup."""
         if np.isfinite(minute.level).any():
             self._moving_seconds += float(np.max(minute.moving_seconds))
         of_friction = self.friction.observe(
@@ -206,11 +215,11 @@ class ChangeMonitor:
     def use_model(self, model: EnergyModel) -> None:
         """State all levels relative to another model of the same arm from now on.
 
-        A minute is measured with both, so that their difference is not taken for a
-        change.
+        A minute is measured with both models, so that their difference is not taken for
+        a change of the arm.
 
         Args:
-            model: the one in use from now on.
+            model: model in use from now on.
         """
         shift = np.array([self.model.bus.standby - model.bus.standby])
         self.standby.rebase(shift, np.full(1, _REBASED_STANDBY))
@@ -245,34 +254,37 @@ class ChangeMonitor:
         Returns:
             Arrays and numbers by name, for `restore`.
         """
-        levels = {
-            f"{part}_{name}": values
-            for part in ("friction", "standby", "setup")
-            for name, values in getattr(self, part).saved().items()
-        }
+        levels = {}
+        for part in _DETECTORS:
+            for name, values in getattr(self, part).saved().items():
+                levels[f"{part}_{name}"] = values
         # After a restart no minute is measured with both models: their difference by law.
         clock = np.array([self._time, self._epoch])
         return {**levels, "clock": clock, "shift": self._difference()}
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave."""
-        for part in ("friction", "standby", "setup"):
-            own = {
-                name.partition("_")[2]: saved[name]
-                for name in saved
-                if name.startswith(part)
-            }
+        for part in _DETECTORS:
+            prefix = f"{part}_"
+            own = {}
+            for name, values in saved.items():
+                if name.startswith(prefix):
+                    own[name.removeprefix(prefix)] = values
             getattr(self, part).restore(own)
         shift = np.array(saved["shift"])
         self.friction.rebase(shift, _GUESSED * np.abs(shift))
         self._time, self._epoch = np.array(saved["clock"]).tolist()
 
     def _difference(self) -> Array:
-        """Levels of friction by the model in use minus those by the base, from their laws [n]."""
+        """Level of friction by the model in use minus the level by the base [n].
+
+        It follows from the friction laws of both models, over the speeds _RANGE.
+        """
         if self._next is None:
             return np.zeros(self.model.dof)
         before = friction_torque(self._base, _RANGE)
         after = friction_torque(self.model, _RANGE)
+        # Factor on the friction of `after` that is closest to `before` in least squares.
         squares = np.maximum((after**2).sum(axis=0), 1e-12)
         factor = (before * after).sum(axis=0) / squares
         return np.asarray(np.log(np.clip(factor, 0.1, 10.0)))
@@ -323,7 +335,7 @@ class ChangeMonitor:
             if self._next is not None:
                 self._next = MinuteMeter(self.model)
                 self._whole = False
-            self.start_session(first, passed / 86400.0 if passed > 0 else _UNKNOWN_DAYS)
+            self.start_session(first, passed / DAY if passed > 0 else _UNKNOWN_DAYS)
 
     def _report(self, what: str, found: Iterable[LevelChange]) -> None:
         """Report changes of friction, standby, payload or mounting."""

@@ -1,11 +1,15 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""A candidate model beside the model in use, over time that neither was fitted to."""
+"""A candidate model beside the model in use, over time that neither was fitted to.
+
+`ModelRecord` records the errors of a model, `verdict` decides by the records of two models.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,42 +30,35 @@ from ur_energy_model.typing import Array
 LEAST_CELLS = 4  # fewest cells on which a decision rests
 LEAST_GAIN = 0.01
 """Relative reduction of the squared error below which a model counts as no better."""
-CERTAINTY = 0.95  # of the one-sided test
+CERTAINTY = 0.95  # confidence of the one-sided test
+_GROUP = 5  # neighbouring cells that are taken together, as their errors may correlate
 LEAST_NARROWING = 0.1
 """Relative reduction of the joints' intervals for which a model that predicts as well is taken."""
 LEAST_ERROR = 0.002  # relative error of the energy at the supply that any model may have
 
 
 def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
-    """Whether to take the candidate, by the same held-out time.
+    """Whether a candidate replaces the model in use, by time that neither was fitted to.
 
-    It is better if the difference is larger than its uncertainty. One that predicts as
-    well is taken for its narrower intervals, as long as they still contain what was
-    measured.
+    A candidate that predicts better is taken, if the difference is larger than its
+    uncertainty. A candidate that predicts as well is taken for narrower intervals, as long
+    as they still contain what was measured.
 
     Args:
         present: errors of the model in use.
         candidate: errors of the model that may replace it, in the same cells.
 
     Returns:
-        Whether to take it, and why in one clause.
+        Whether to take the candidate, and why in one clause.
     """
-    # Squared errors [cells]: at the supply, W^2; of the currents, relative to the mean of
-    # the present model.
-    before = present.moving_cells
-    after = candidate.moving_cells
-    known = np.isfinite(before)
-    scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    usual = np.where(scale > 0, scale, 1.0)
-    relative_before = np.nansum(before / usual, axis=1)
-    relative_after = np.nansum(after / usual, axis=1)
+    old_currents, new_currents = _current_losses(present, candidate)
     losses = {
         "power at the supply": (present.supply_losses, candidate.supply_losses),
-        "currents": (relative_before, relative_after),
+        "currents": (old_currents, new_currents),
     }
     better: list[str] = []
     worse: list[str] = []
-    as_well = len(before) >= LEAST_CELLS
+    as_well = len(old_currents) >= LEAST_CELLS
     for what, (old, new) in losses.items():
         sign = better_or_worse(old, new)
         if sign > 0:
@@ -84,6 +81,22 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
     return False, "no better than the model in use"
 
 
+def _current_losses(present: ModelRecord, candidate: ModelRecord) -> tuple[Array, Array]:
+    """Squared errors of the currents of two models, comparable between joints.
+
+    Returns:
+        Losses of the present model and of the candidate [cells]: sums over the joints of
+        squared errors relative to the joint's mean squared error by the present model.
+    """
+    before = present.moving_cells
+    after = candidate.moving_cells
+    known = np.isfinite(before)
+    counts = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, before, 0.0).sum(axis=0) / counts
+    scale = np.where(mean > 0, mean, 1.0)
+    return np.nansum(before / scale, axis=1), np.nansum(after / scale, axis=1)
+
+
 def better_or_worse(before: Array, after: Array) -> int:
     """Whether losses of a second model are smaller or larger, by a paired t test.
 
@@ -103,9 +116,9 @@ def better_or_worse(before: Array, after: Array) -> int:
     if count < LEAST_CELLS:
         return 0
     error = _standard_error(difference)
-    groups = count // 5
+    groups = count // _GROUP
     if groups >= LEAST_CELLS:
-        means = difference[: 5 * groups].reshape(groups, 5).mean(axis=1)
+        means = difference[: _GROUP * groups].reshape(groups, _GROUP).mean(axis=1)
         error = max(error, _standard_error(means))
         count = groups
     gain = float(difference.mean())
@@ -120,7 +133,29 @@ def _standard_error(values: Array) -> float:
 
 
 CELL = 1.0  # errors are means over cells of this length [s]
+_LEAST_SAMPLES = (
+    3  # moving samples of a joint in a cell from which its current is compared
+)
 _LEAST_STILL = 0.5  # standstill after which a session's standby counts as measured [s]
+
+
+@dataclass
+class SupplySums:
+    """Sums over the samples with measured bus power and released brakes.
+
+    Attributes:
+        energy: measured energy at the supply [J].
+        error: modelled energy less measured energy [J].
+        seconds: time [s].
+        still_seconds: time at standstill [s].
+        still_error: error of the energy at standstill [J].
+    """
+
+    energy: float = 0.0
+    error: float = 0.0
+    seconds: float = 0.0
+    still_seconds: float = 0.0
+    still_error: float = 0.0
 
 
 class ModelRecord:
@@ -144,16 +179,15 @@ class ModelRecord:
         self.robot = robot
         self.supply: list[float] = []
         self.currents: list[Array] = []
-        self._sums = np.zeros(5)
-        """Measured energy at the supply, its error [J]; time, time at standstill [s], and the error
-        of the energy at standstill [J]."""
+        self._sums = SupplySums()
         self._channels: Array | None = None
+        """Integrals of all channels over all time [channels], J; None before any sample."""
         self._moving: Array | None = None
-        """Integrals of all channels over motion; `_channels` has those over all the time."""
+        """Integrals of all channels over motion [channels], J; None before any motion."""
         self.start_session()
 
     def start_session(self) -> None:
-        """The samples that follow are of another session."""
+        """Begin another session: friction and standby power of the session are unknown."""
         self._anchor = FrictionFollower(self.model)
 
     def saved(self) -> dict[str, Any]:
@@ -162,7 +196,7 @@ class ModelRecord:
             "model": document(self.model),
             "supply": self.supply,
             "currents": np.array(self.currents).reshape(-1, self.robot.dof),
-            "sums": self._sums.tolist(),
+            "sums": list(astuple(self._sums)),
             "channels": self._channels,
             "moving": self._moving,
             "anchor": self._anchor.saved(),
@@ -183,7 +217,7 @@ class ModelRecord:
         record = cls(model_from_document(saved["model"], "state"), robot)
         record.supply = saved["supply"]
         record.currents = list(saved["currents"])
-        record._sums = np.array(saved["sums"])
+        record._sums = SupplySums(*saved["sums"])
         record._channels = saved["channels"]
         record._moving = saved["moving"]
         record._anchor.restore(saved["anchor"])
@@ -202,9 +236,11 @@ class ModelRecord:
 
     @property
     def _shift(self) -> float:
-        """Mean error at standstill [W]."""
-        still_time, still_error = self._sums[3:].tolist()
-        return still_error / still_time if still_time >= _LEAST_STILL else 0.0
+        """Mean error of the power at standstill [W]; 0 before it is known."""
+        sums = self._sums
+        if sums.still_seconds < _LEAST_STILL:
+            return 0.0
+        return sums.still_error / sums.still_seconds
 
     @property
     def supply_energy_error(self) -> float | None:
@@ -213,17 +249,17 @@ class ModelRecord:
         None without bus power, and without motion: standstill alone defines the standby
         power.
         """
-        bus, error, time, still_time, _ = self._sums.tolist()
-        if bus <= 0.0 or time <= still_time:
+        sums = self._sums
+        if sums.energy <= 0.0 or sums.seconds <= sums.still_seconds:
             return None
-        return float((error - self._shift * time) / bus)
+        return (sums.error - self._shift * sums.seconds) / sums.energy
 
     @property
     def joint_intervals(self) -> Array:
         """Half widths of the 95 % intervals of the joints' electrical energies, relative [n].
 
-        Over the motion; at rest there is hardly any energy to relate them to. NaN without
-        motion.
+        They are intervals over the motion, as there is hardly any energy at rest; NaN
+        without motion.
         """
         if self._moving is None:
             return np.full(self.robot.dof, np.nan)
@@ -241,10 +277,10 @@ class ModelRecord:
         if self._channels is None:
             return float("inf")
         std = float(self._calculator().channels.deviations_of_model(self._channels))
-        return CONFIDENCE * std / float(self._sums[0])
+        return CONFIDENCE * std / self._sums.energy
 
     def _calculator(self) -> EnergyCalculator:
-        """Computes powers from measured currents with the model's own standby."""
+        """A calculator of powers from measured currents, with the model's own standby power."""
         options = PowerOptions(method="current", track_standby=False)
         return EnergyCalculator(self.model, self.robot, options)
 
@@ -275,18 +311,17 @@ class ModelRecord:
         error = power[:, calculator.channels.arm["model"]] - bus
         weight = np.where(table.states >= ArmState.STANDSTILL, steps, 0.0)
         still = weight * (table.states == ArmState.STANDSTILL)
-        self._sums += [
-            weight @ bus,
-            weight @ error,
-            weight.sum(),
-            still.sum(),
-            still @ error,
-        ]
+        sums = self._sums
+        sums.energy += float(weight @ bus)
+        sums.error += float(weight @ error)
+        sums.seconds += float(weight.sum())
+        sums.still_seconds += float(still.sum())
+        sums.still_error += float(still @ error)
         starts = run_starts(np.floor(table.samples.time / CELL))
         time = np.add.reduceat(weight, starts)
-        sums = np.add.reduceat(weight * error, starts)
-        whole = time > 0.5 * CELL
-        self.supply += (sums[whole] / time[whole]).tolist()
+        errors = np.add.reduceat(weight * error, starts)
+        usable = time > 0.5 * CELL
+        self.supply += (errors[usable] / time[usable]).tolist()
 
     def _observe_currents(self, part: ArmMotion) -> None:
         """Add the errors of the currents in a motion, with the friction of the session."""
@@ -308,4 +343,4 @@ class ModelRecord:
         count = np.add.reduceat(moving.astype(float), starts, axis=0)
         squares = np.add.reduceat(np.square(error) * moving, starts, axis=0)
         means = squares / np.maximum(count, 1.0)
-        self.currents += list(np.where(count >= 3, means, np.nan))
+        self.currents += list(np.where(count >= _LEAST_SAMPLES, means, np.nan))
