@@ -142,11 +142,9 @@ HOST_CLOCK = HostClock()  # the clock of this process
 # does. A recording whose times run backwards or stand still would have no energy at all.
 
 _FEW = 3  # steps back that are allowed in any recording
-_SHARE = 1e-3
-_SHARE_OF_FEW = 0.1
+_SHARE = 1e-3  # largest share of samples at which the clock goes back
+_SHARE_OF_FEW = 0.1  # the same among the first _MANY samples
 _MANY = 20_000
-"""Largest share of samples at which the clock goes back: of all samples, and of the first ones;
-and the number of these first samples."""
 _SHORTEST_STEP = 1e-5  # shortest mean step of a controller's clock [s]
 _LONGEST_STEP = 60.0  # longest step between samples that is not taken for a gap [s]
 _JUMP_RULE = GapRule(_LONGEST_STEP, None)
@@ -171,9 +169,14 @@ class ClockCheck:
 
     def __init__(self, source: str | Path) -> None:
         self._source = source
-        self._samples = self._impossible = self._back = self._forward = 0
-        self._advance = 0.0
-        self._last: float | None = None
+        # Numbers so far: of samples, samples with impossible times, steps back, and steps
+        # forward.
+        self._samples = 0
+        self._impossible = 0
+        self._back = 0
+        self._forward = 0
+        self._advance = 0.0  # sum of the steps forward, without long ones [s]
+        self._last: float | None = None  # the last possible time [s]
 
     def update(self, time: Array) -> None:
         """Follow the next times.

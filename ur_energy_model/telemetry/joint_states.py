@@ -84,7 +84,7 @@ class JointStateFormats:
             if size > LARGEST:
                 raise CdrError("message is too large for an arm")
             parser = CdrParser(messages[start])
-            _, _, names, *blocks = parser.take("tsSddd")
+            _stamp, _frame, names, *blocks = parser.take("tsSddd")
             template = Template(messages[start], tuple(blocks), tuple(parser.padding))
             found = JointStateFormat(names, template)
             self._known.setdefault(size, []).append(found)
@@ -111,7 +111,7 @@ class JointStateStream:
         source: name of the topic.
 
     Attributes:
-        info: name of the topic.
+        info: provenance, whose source is the name of the topic.
         fields: RTDE names of the columns.
         refused: number of messages that cannot be used, by reason; a reason continues a
             sentence that begins with "messages on <topic>".
@@ -156,7 +156,9 @@ class JointStateStream:
         self.info = RecordingInfo(source=source)
         self.fields = ("actual_q", "actual_qd", effort_field)
         self.refused: Counter[str] = Counter()
-        self.foreign = self.duplicates = self.clock_steps = 0
+        self.foreign = 0
+        self.duplicates = 0
+        self.clock_steps = 0
         self.losses = NO_LOSSES
         self.problem: str | None = None
         self.effort_missing = False
@@ -219,11 +221,15 @@ class JointStateStream:
         order = [found.names.index(joint) for joint in self._joints]
         rows = np.empty(len(messages), self._dtype)
         rows["stamp"] = stamp
-        rows["position"] = values[:, :count][:, order]
-        rows["velocity"] = values[:, count : 2 * count][:, order]
+        # The values of a message: positions, velocities, and efforts if it has any.
+        positions = values[:, :count]
+        velocities = values[:, count : 2 * count]
+        efforts = values[:, 2 * count :]
+        rows["position"] = positions[:, order]
+        rows["velocity"] = velocities[:, order]
         rows["effort"] = np.nan
-        if values.shape[1] == 3 * count:
-            rows["effort"] = values[:, 2 * count :][:, order]
+        if efforts.shape[1] == count:
+            rows["effort"] = efforts[:, order]
         return rows
 
     def _usable(self, rows: NDArray[np.void]) -> NDArray[np.void]:
@@ -318,7 +324,7 @@ class JointStateStream:
         """
         last = self._last
         elapsed = arrival - self._last_arrival
-        if last is None:
+        if last is None:  # as if a sample had come just before the first one
             last = rows[0].copy()
             last["stamp"] -= 1
             elapsed = 0.0

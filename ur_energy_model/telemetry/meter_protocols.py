@@ -53,9 +53,8 @@ REPEAT_PERIODS = 2.0
 REPEAT_SECONDS = (2.0, 20.0)
 """An answer that equals the one before is a new reading only after so many of the periods in which
 answers change, within these bounds [s]: meters are asked more often than they measure."""
-# longest time for an answer, and its largest size
-ANSWER_SECONDS = 3.0
-ANSWER_BYTES = 1 << 16
+ANSWER_SECONDS = 3.0  # longest time for an answer [s]
+ANSWER_BYTES = 1 << 16  # largest size of an answer [bytes]
 STREAM_BYTES = 1 << 18
 STREAM_MESSAGES = 100
 STREAM_READS = 2000
@@ -142,7 +141,10 @@ def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
     Yields:
         The answers; None for one that is only the reading before again.
     """
-    due = changed = counted = time.monotonic()
+    began = time.monotonic()
+    due = began  # time of the next request [s]
+    changed = began  # when the answer became another one [s]
+    counted = began  # when an answer last was a reading [s]
     before: Item = None
     periods: deque[float] = deque(maxlen=15)  # in which answers change [s]
     while not closed.wait(max(0.0, due - time.monotonic())):

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from contextlib import closing
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from ur_energy_model.errors import InputError, problem_words
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import METER_FIELDS
 from ur_energy_model.telemetry.meter_protocols import ANSWER_SECONDS, Item, items_of
-from ur_energy_model.telemetry.meter_values import Silence
+from ur_energy_model.telemetry.meter_values import Reading, Silence
 from ur_energy_model.telemetry.samples import WARNING, Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import Array, ClosedOnExit, Self
@@ -36,10 +37,33 @@ just now [s]."""
 SILENT_PERIODS = 5.0
 SILENT_SECONDS = 10.0
 """A reading is held for so many periods of the messages, and so many seconds at least."""
-# before a meter is connected again [s]
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 10.0
+FIRST_PAUSE = 0.5  # before a meter is connected again, for the first time [s]
+LONGEST_PAUSE = 10.0  # longest such pause; each is twice the one before [s]
 MOST_READINGS = 64  # readings kept; a batch of samples spans one or two
+_NUMBER_ROW = 2  # row of their numbers, behind the rows of power and energy
+
+
+class _Readings(NamedTuple):
+    """The last readings of a meter, in order.
+
+    Attributes:
+        arrived: host times of their arrival [k], ns.
+        values: power [W], energy [J] and number of each reading [3, k].
+    """
+
+    arrived: NDArray[np.int64]
+    values: Array
+
+    def followed_by(self, now: int, new: Reading, number: int) -> _Readings:
+        """These readings and the next one, at most MOST_READINGS."""
+        column = np.array([[new.power], [new.energy], [number]])
+        arrived = np.append(self.arrived, now)
+        values = np.append(self.values, column, axis=1)
+        return _Readings(arrived[-MOST_READINGS:], values[:, -MOST_READINGS:])
+
+
+_NO_READING = _Readings(np.zeros(1, np.int64), np.array([[np.nan], [np.nan], [0.0]]))
+"""A reading of number 0 in front of all others, without power and energy."""
 
 
 class Meter:
@@ -56,14 +80,12 @@ class Meter:
     def __init__(self, url: str) -> None:
         self.url = url
         self._items = items_of(url)
-        self._failure: Silence | None = None
-        self._count = 0
-        self._heard = HOST_CLOCK.now()
-        self._held_ns = 1e9 * SILENT_SECONDS
+        self._failure: Silence | None = None  # why the last message was no reading
+        self._count = 0  # of readings
+        self._heard = HOST_CLOCK.now()  # when the last reading was shown [ns]
+        self._held_ns = 1e9 * SILENT_SECONDS  # how long it holds from then on
         self._intervals: deque[int] = deque(maxlen=MOST_READINGS)  # between messages [ns]
-        # Arrival [ns, k] by HOST_CLOCK, and power, energy and number [3, k], from a
-        # reading 0 on that has none; replaced as a whole.
-        self._kept = np.zeros(1, np.int64), np.array([[np.nan], [np.nan], [0.0]])
+        self._kept = _NO_READING  # replaced as a whole
         self._news = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="power meter", daemon=True)
@@ -109,8 +131,10 @@ class Meter:
         Power and energy are NaN before the first reading, and where the meter is silent.
         """
         arrived, values = self._kept
-        found = values[:, np.maximum(np.searchsorted(arrived, stamp, "right") - 1, 0)]
-        found[:2, stamp - self._heard > self._held_ns] = np.nan
+        last = np.searchsorted(arrived, stamp, "right") - 1
+        found = values[:, np.maximum(last, 0)]
+        is_silent = stamp - self._heard > self._held_ns
+        found[:_NUMBER_ROW, is_silent] = np.nan
         return found
 
     def _run(self) -> None:
@@ -141,12 +165,7 @@ class Meter:
         self._heard = now
         if item is not None:
             self._count += 1
-            arrived = np.append(self._kept[0], now)[-MOST_READINGS:]
-            new = np.array([[item.power], [item.energy], [self._count]])
-            self._kept = (
-                arrived,
-                np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:],
-            )
+            self._kept = self._kept.followed_by(now, item, self._count)
 
 
 class MeteredSource(ClosedOnExit):

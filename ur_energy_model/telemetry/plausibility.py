@@ -21,14 +21,15 @@ IMPOSSIBLE_SHARE = 0.01
 """Share of impossible samples above which a recording is refused; below, they are left out."""
 
 
-POSITION = 8 * np.pi
-SPEED = 4 * np.pi
-ACCELERATION = 1000.0
-CURRENT = 1.0e4
-TORQUE = 5000.0
-"""Limits for an unknown arm; currents may be given per turn of the joint."""
-_COUNT = (-1.0e20, 1.0e20)
-_NUMBER = (-1.0e12, 1.0e12)
+# Limits for an unknown arm, at the joints.
+
+POSITION = 8 * np.pi  # [rad]
+SPEED = 4 * np.pi  # [rad/s]
+ACCELERATION = 1000.0  # [rad/s^2]
+CURRENT = 1.0e4  # [A]; currents may be given per turn of the joint
+TORQUE = 5000.0  # [N m]
+_COUNT = (-1.0e20, 1.0e20)  # of whole numbers
+_NUMBER = (-1.0e12, 1.0e12)  # of other numbers
 _LIMITS = {
     "timestamp": (-1.0, 1.0e10),
     "joint_temperatures": (-40.0, 150.0),
@@ -51,12 +52,20 @@ _LIMITS = {
     **dict.fromkeys(("robot_mode", "safety_mode", "runtime_state"), (-1.0e6, 1.0e6)),
 }
 _REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
+"""RTDE types whose values are no whole numbers."""
 
-ANY_ARM: PlausibleRanges = {
-    name: (np.array([low]), np.array([high]))
-    for name, each in FIELDS.items()
-    for low, high in [_LIMITS.get(name, _NUMBER if each.kind in _REAL else _COUNT)]
-}
+
+def _limits_of_any_arm() -> dict[str, tuple[Array, Array]]:
+    """Limits of every field of the table, for an unknown arm."""
+    limits: dict[str, tuple[Array, Array]] = {}
+    for name, field in FIELDS.items():
+        usual = _NUMBER if field.kind in _REAL else _COUNT
+        low, high = _LIMITS.get(name, usual)
+        limits[name] = (np.array([low]), np.array([high]))
+    return limits
+
+
+ANY_ARM: PlausibleRanges = _limits_of_any_arm()
 """Limits of every arm; `energy.rated_limits` narrows them to one arm."""
 
 
@@ -135,6 +144,7 @@ def possible(
 # consecutive parts and keeps a few numbers per channel.
 
 _STUCK = 3  # number of identical values in a row that noise rarely produces
+_MOVING = 0.01  # least speed of a joint in motion [rad/s]
 
 
 @dataclass
@@ -228,13 +238,13 @@ class JointActivity:
         self.moving = np.zeros(joints)
         self.seconds = 0.0
         self.reversals = np.zeros(joints, dtype=np.int64)
-        self._direction = np.zeros(joints)
+        self._direction = np.zeros(joints)  # sign of the last speed in motion
 
     def update(self, part: Telemetry, speed: Array) -> None:
         """Include joint speeds [samples, n] of a part, rad/s."""
         for segment in part.segments():
             step = np.diff(part.time[segment])
-            moving = np.abs(speed[segment]) > 0.01
+            moving = np.abs(speed[segment]) > _MOVING
             self.moving += step @ moving[1:]
             self.seconds += float(step.sum())
             for joint in range(speed.shape[1]):

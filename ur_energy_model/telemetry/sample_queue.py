@@ -68,10 +68,12 @@ class SampleQueue:
         self.samples = 0
         self._memory_bytes = memory_bytes
         self._cause = cause
+        self._items: deque[Item] = deque()
+        # Of the items: bytes of the samples, number of the events, and number of commands
+        # and gaps.
         self._bytes = 0
         self._events = 0
         self._urgent = 0
-        self._items: deque[Item] = deque()
         self._dropped = DroppedSamples()
         self._changed = threading.Condition()
 
@@ -133,6 +135,7 @@ class SampleQueue:
         return self.samples >= self.awaited or self._events > 0 or self._urgent > 0
 
     def _put_samples(self, batch: Telemetry) -> None:
+        """Append samples, with the gap of those dropped before; drop them without room."""
         if not len(batch):
             return
         size = _bytes_of(batch)
@@ -145,4 +148,5 @@ class SampleQueue:
 
 
 def _bytes_of(batch: Telemetry) -> int:
+    """Size of the arrays of a batch [bytes]."""
     return sum(array.nbytes for array in (batch.time, *batch.columns.values()))

@@ -19,6 +19,11 @@ if TYPE_CHECKING:  # scipy.interpolate is slow to import
     from scipy.interpolate import CubicSpline
 
 
+_MOVING = 1e-4  # least target speed of a joint that moves [rad/s]
+_ACCELERATED = 0.05  # change of the target speed that is no cruise [rad/s^2]
+_SHORTEST_STEP = 1e-6  # steps of the clock are not taken for shorter [s]
+
+
 def freedrive_samples(telemetry: Telemetry) -> Mask:
     """Samples taken in freedrive: the target follows the hand, but target_qdd stays zero.
 
@@ -45,11 +50,6 @@ def freedrive_samples(telemetry: Telemetry) -> Mask:
         if is_changing[start : max(start, stop - 1)].any():
             is_freedrive[start:stop] = True
     return is_freedrive
-
-
-_MOVING = 1e-4  # least target speed of a joint that moves [rad/s]
-_ACCELERATED = 0.05  # change of the target speed that is no cruise [rad/s^2]
-_SHORTEST_STEP = 1e-6  # steps of the clock are not taken for shorter [s]
 
 
 def _stretches(mask: Mask) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ from ur_energy_model.telemetry.samples import WARNING, Event, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import ClosedOnExit, Self
 
-READ_TIMEOUT = 0.2
+READ_TIMEOUT = 0.2  # longest time of a read of the source [s]
 LATE_SECONDS = 0.4
 """Time since the source was last read to its end from which the end of a bag waits for it [s]: two
 reads in vain."""
@@ -74,12 +74,14 @@ class Recorder(ClosedOnExit):
         self._at_once = record
         self._options = RecorderOptions() if options is None else options
         self._queue = SampleQueue()
+        # The lock guards which samples belong to a bag: whether one takes them, its
+        # reception, and the seconds before the next bag.
         self._lock = threading.Lock()
-        self._recent: deque[Telemetry] = deque()
         self._taking = False
         self._reception = _Reception()
+        self._recent: deque[Telemetry] = deque()
         self._clock_steps = HOST_CLOCK.check()
-        self._up_to_date = time.monotonic()
+        self._up_to_date = time.monotonic()  # when all that the source had sent was read
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(
@@ -273,25 +275,41 @@ class Recorder(ClosedOnExit):
         """Pass a batch to the tap, and to the bag or to the seconds before the next one."""
         if self._tap is not None:
             self._tap(HOST_CLOCK.corrected(batch))
-        over = False
-        cut = None
+        is_over = False
+        cut: Gap | None = None
         with self._lock:
-            reception = self._reception
             if self._taking:
-                inside, over = reception.within_duration(batch)
-                self._queue.put(HOST_CLOCK.corrected(reception.accept(inside)))
-                for gap in batch.gaps:
-                    if over and gap.index == len(inside):  # the bag ends in it
-                        cut = reception.gap_behind(math.inf, gap.cause)
-                        if cut is not None and reception.rate and not cut.missing:
-                            cut = None
+                is_over, cut = self._put_samples(batch)
             elif self._options.pretrigger > 0:
                 self._recent.append(batch)
                 oldest = batch.time[-1] - self._options.pretrigger
                 while self._recent[0].time[-1] < oldest:
                     self._recent.popleft()
-        if over:
+        if is_over:
             self._end_bag(None, cut)
+
+    def _put_samples(self, batch: Telemetry) -> tuple[bool, Gap | None]:
+        """Put the samples of a batch that belong into the bag into the queue.
+
+        Args:
+            batch: at least one sample.
+
+        Returns:
+            Whether the duration of the bag is over, and the gap in which it ends; None if
+            it ends with a sample.
+        """
+        reception = self._reception
+        inside, is_over = reception.within_duration(batch)
+        self._queue.put(HOST_CLOCK.corrected(reception.accept(inside)))
+        if not is_over:
+            return False, None
+        cut: Gap | None = None
+        for gap in batch.gaps:
+            if gap.index == len(inside):
+                cut = reception.gap_behind(math.inf, gap.cause)
+        if cut is not None and reception.rate and not cut.missing:
+            cut = None  # shorter than a sample period
+        return True, cut
 
     def _put_recent(self) -> None:
         """Put the seconds before the start into the queue."""
@@ -332,7 +350,7 @@ class Recorder(ClosedOnExit):
 
     def _note_reading(self, batch: Telemetry | None) -> None:
         """Note whether what was read is all that the source has sent."""
-        late = 0.0  # what was sent last before the read
+        late = 0.0  # age of the newest sample [s]; 0 where nothing waited in the source
         if batch is not None and batch.stamp is not None:
             late = 1e-9 * (HOST_CLOCK.now() - int(batch.stamp[-1]))
         if late < LATE_SECONDS:
@@ -423,12 +441,12 @@ class _Reception:
         away = [gap.away for gap in batch.gaps if gap.index == 0 and gap.away is not None]
         if not self.samples:
             self.first_time = first
-        elif away:  # another clock: the bag's begin by it
+        elif away:  # another clock: the begin of the bag as a time of this clock
             recorded = self.last_time - self.first_time
             self.first_time = first - recorded - max(away[0], period)
         end = self.first_time + self.duration - 0.5 * period
         keep = int(np.searchsorted(batch.time, end))
-        # one may lie in front
+        # `cut` would leave out a gap in front of the batch.
         gaps = tuple(gap for gap in batch.gaps if gap.index < keep)
         return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
 

@@ -25,7 +25,7 @@ from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
 
 PERIOD = 10.0  # time between readings of the folder [s]
-_CLOSE_TIMEOUT = 5.0
+_CLOSE_TIMEOUT = 5.0  # longest wait for the end of the thread [s]
 _MARKED = "it is marked"
 _WRITTEN = "it is being written"
 
@@ -82,9 +82,9 @@ class StorageBudget:
         self._retention = retention
         self._recording = recording
         self._release = release
-        self._own: dict[Path, bool] = {}
+        self._own: dict[Path, bool] = {}  # whether each bag of the folder counts
+        # Files that are never deleted as they are now, and why; they are not read again.
         self._kept: dict[BagFile, str] = {}
-        """Files that stay as they are, and why; they are not read again."""
         self._closing = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="storage budget", daemon=True
@@ -130,9 +130,9 @@ class StorageBudget:
                     self.use = replace(self.use, removed_files=count, removed_bytes=size)
                     continue
             left.append(file)
-            if reason is None:
-                oldest = now - file.modified if oldest is None else oldest
-            elif reason != _MARKED:
+            if reason is None and oldest is None:  # the first one is the oldest
+                oldest = now - file.modified
+            if reason is not None and reason != _MARKED:
                 problem = problem or f"{file.path}: {reason}"
         self._kept = {file: self._kept[file] for file in left if file in self._kept}
         limit = self._retention.bytes
@@ -168,18 +168,21 @@ class StorageBudget:
                 if state == "written":
                     return _WRITTEN
             listed = [entry.name for entry in read_metadata(folder).files]
-            reason = "metadata.yaml does not list it; it is kept"
-            if file.path.name in listed:
-                contents = file_contents(file.path)
-                reason = _MARKED
-                if not contents.marked:
-                    if is_own and not self._release(file.path):
-                        return _WRITTEN
-                    delete_file(file.path, contents)
-                    return None
+            if file.path.name not in listed:
+                return self._keep(file, "metadata.yaml does not list it; it is kept")
+            contents = file_contents(file.path)
+            if contents.marked:
+                return self._keep(file, _MARKED)
+            if is_own and not self._release(file.path):
+                return _WRITTEN
+            delete_file(file.path, contents)
         except RecordingError as error:
-            reason = f"{error.problem}; it is kept"
+            return self._keep(file, f"{error.problem}; it is kept")
         except OSError as error:
             return f"cannot be deleted ({error.strerror or error})"
+        return None
+
+    def _keep(self, file: BagFile, reason: str) -> str:
+        """Read a file no more while it stays as it is; returns the reason."""
         self._kept[file] = reason
         return reason

@@ -181,10 +181,12 @@ class WritingThread:
         # Why the disk fails now, and why it failed last.
         self._failure: str | None = None
         self._last_failure: str | None = None
-        self._modes: dict[str, float] = {}
-        self._began = now = time.monotonic()
+        self._modes: dict[str, float] = {}  # last value of each mode
+        now = time.monotonic()
+        self._began = now
         self._next_flush = now + FLUSH_SECONDS
         self._next_metadata = now + METADATA_SECONDS
+        # Numbers of dropped samples: by the queue in earlier bags, and by this thread.
         self._overflow_before = self._queue.losses.samples
         self._dropped = 0
 
@@ -406,7 +408,12 @@ class WritingThread:
             self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
 
     def _fail(self, bag: BagWriter, error: OSError) -> None:
-        """The disk is full or fails; this is an event of the bag when it begins."""
+        """Note that the disk is full or fails; an event of the bag where this begins.
+
+        Args:
+            bag: that cannot be written.
+            error: of the disk.
+        """
         reason = error.strerror or str(error)
         text = f"writing failed ({reason}), samples wait in memory"
         if self._failure is None:
@@ -415,7 +422,7 @@ class WritingThread:
         self._last_failure = text
 
     def _end(self, reason: str) -> None:
-        """End the bag: these samples cannot be written."""
+        """End the bag early, for a reason in words: its samples cannot be written."""
         self._on_failure()
         with suppress(Exception):
             self.finish("stopped", reason)
@@ -462,5 +469,6 @@ def _shortage(path: Path) -> str | None:
 
 
 def _refusal(path: Path, error: OSError) -> RecordingError:
+    """The error about a bag that the disk does not take."""
     reason = error.strerror or str(error)
     return RecordingError(path, f"cannot be written ({reason})", "check the disk")

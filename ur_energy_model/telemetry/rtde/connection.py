@@ -18,6 +18,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     CHECK_PORT,
     IN_USE,
     NOT_FOUND,
+    PROTOCOL_VERSIONS,
     Frame,
     FrameReader,
     PacketType,
@@ -33,6 +34,8 @@ from ur_energy_model.telemetry.rtde.protocol import (
 )
 
 PORT = 30004  # of RTDE
+CYCLE_RATE = 500.0  # highest rate of e-Series controllers, one packet for each cycle [Hz]
+CYCLE_RATE_CB3 = 125.0  # the same of CB3 controllers [Hz]
 CONNECT_TIMEOUT = 3.0  # longest time for the connection [s]
 REPLY_TIMEOUT = 2.0  # longest time for the reply to a request [s]
 RECEIVE_SIZE = 1 << 18  # most that is received at once [bytes]
@@ -43,6 +46,8 @@ MOST_IN_A_ROW = 20
 """Packets without a sample among them that may be left out: more are no packets of RTDE, such as
 where the bounds of packets were lost."""
 LARGEST_OTHER = 4096  # bytes of a packet that is no sample; a text message has 518
+_REFUSED = (NOT_FOUND, IN_USE)
+"""What a controller answers in place of the type of a field that it does not send."""
 
 
 class RtdeConnection:
@@ -51,6 +56,10 @@ class RtdeConnection:
     Every method raises ControllerError where there is no connection, it is lost, or the
     controller refuses or gives no reply in time; ProtocolError, one of these, for what is
     not RTDE.
+
+    Args:
+        host: address of the controller.
+        port: of RTDE.
 
     Attributes:
         messages: text messages of the controller, which the owner takes out.
@@ -71,11 +80,11 @@ class RtdeConnection:
         self.version = 0, 0, 0, 0
         self.skipped = 0
         self.skip_reason: str | None = None
-        self._in_a_row = 0
+        self._in_a_row = 0  # packets left out since the last sample
         self._host = host
         self._reader = FrameReader(host)
         self._protocol_version = 2
-        self._fault: ProtocolError | None = None
+        self._fault: ProtocolError | None = None  # which ends the next call of `receive`
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
             if not is_address(host) or not 0 < port < 1 << 16:
@@ -113,18 +122,34 @@ class RtdeConnection:
         Raises:
             ControllerError: no answer, or an answer that is not RTDE.
         """
-        for offered in (2, 1):
+        for offered in PROTOCOL_VERSIONS:
             self._protocol_version = offered
             reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, bytes([0, offered]))
             if decode_flag(reply, self._host):
                 break
-        numbered = self._protocol_version == 2
         reply = self._ask(PacketType.GET_CONTROLLER_VERSION, b"")
-        self.version = version = decode_controller_version(reply, self._host)
-        self.rate = 500.0 if version[0] >= 5 else 125.0
-        if numbered and rate is not None:  # the controller leaves out whole cycles
+        self.version = decode_controller_version(reply, self._host)
+        major = self.version[0]
+        self.rate = CYCLE_RATE if major >= 5 else CYCLE_RATE_CB3
+        has_rate = self._protocol_version == 2
+        if has_rate and rate is not None:  # the controller leaves out whole cycles
             self.rate /= max(1, int(self.rate / rate + 1e-9))
-        names = [name for name in fields if FIELDS[name].available(version)]
+        self.recipe = self._agree_on_recipe(fields)
+        names = self.recipe.names
+        self.missing = tuple(name for name in fields if name not in names)
+
+    def _agree_on_recipe(self, fields: Sequence[str]) -> Recipe:
+        """The layout of the data packages, of those fields that the controller has.
+
+        Args:
+            fields: RTDE names to request, of the table.
+
+        Raises:
+            ControllerError: no answer, one that is not RTDE, no time among the fields, or
+                the controller refuses to send them.
+        """
+        numbered = self._protocol_version == 2
+        names = [name for name in fields if FIELDS[name].available(self.version)]
         # A controller that lacks fields names them, and accepts no field of the request.
         while names:
             request = encode_output_setup(names, self.rate if numbered else None)
@@ -136,9 +161,8 @@ class RtdeConnection:
                 raise self._not_rtde(
                     f"answers {len(names)} names with {len(kinds)} types"
                 )
-            lacking = {
-                name for name, kind in zip(names, kinds, strict=True) if kind in _REFUSED
-            }
+            answered = zip(names, kinds, strict=True)
+            lacking = {name for name, kind in answered if kind in _REFUSED}
             if not lacking:
                 break
             names = [name for name in names if name not in lacking]
@@ -153,10 +177,8 @@ class RtdeConnection:
                 raise self._not_rtde(
                     f"sends {name} as {kind[:40]!r} instead of {expected}"
                 )
-        self.recipe = Recipe(
-            tuple(names), cast("tuple[ValueKind, ...]", kinds), recipe_id
-        )
-        self.missing = tuple(name for name in fields if name not in names)
+        known_kinds = cast("tuple[ValueKind, ...]", kinds)
+        return Recipe(tuple(names), known_kinds, recipe_id)
 
     def start(self, batch: int = 1) -> None:
         """Start the data.
@@ -316,15 +338,14 @@ class RtdeConnection:
             self._read(rest)
 
     def _not_rtde(self, problem: str) -> ProtocolError:
+        """The error about a peer that sends what is not RTDE."""
         return ProtocolError(self._host, problem, CHECK_PORT)
 
     def _lost(self, reason: str) -> ControllerError:
+        """The error about a connection that ended, with the reason in words."""
         return ControllerError(
             self._host, f"connection lost ({reason})", "check the network and the robot"
         )
-
-
-_REFUSED = (NOT_FOUND, IN_USE)
 
 
 def _reason(error: OSError) -> str:

@@ -24,9 +24,9 @@ from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
 from ur_energy_model.typing import Array
 
-HEADER = struct.Struct(">HB")
-MAX_FRAME = 0xFFFF
-PROTOCOL_VERSIONS = (2, 1)
+HEADER = struct.Struct(">HB")  # size of the packet, header included, and its type
+MAX_FRAME = 0xFFFF  # largest size of a packet [bytes]
+PROTOCOL_VERSIONS = (2, 1)  # in order of preference
 FEW = 50  # records of which a copy of each field takes longer than it saves
 CHECK_PORT = "check that the address is a UR controller's RTDE port"
 """Remedy where a peer sends what is not RTDE."""
