@@ -16,10 +16,10 @@ from test.energy.known_arm import known_model
 from test.energy.unseen_arms import Trial, compared, record, without_bus
 from test.identification.exact_arm import ExactArm, write_bag
 from test.truth import first_fast
+from ur_energy_model.energy.matched_model import doubt_about_arm, model_of_arm
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.energy.telemetry_checks import doubt_about_arm, model_of_arm
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model, save_model

@@ -25,11 +25,7 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.calendar import shift_starts, time_zone
 from ur_energy_model.energy.difference import sources_json
-from ur_energy_model.energy.profile import (
-    UNATTRIBUTED,
-    ProgramProfile,
-    profile_program,
-)
+from ur_energy_model.energy.profile import UNATTRIBUTED, ProgramProfile, profile_program
 from ur_energy_model.energy.program import read_script
 from ur_energy_model.energy.versions import compare_programs, sources_words
 from ur_energy_model.errors import InputError

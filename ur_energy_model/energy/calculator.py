@@ -32,6 +32,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ur_energy_model.energy.matched_model import check_joints, is_same_session
 from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.motor_powers import (
     MeasuredPowers,
@@ -40,15 +41,13 @@ from ur_energy_model.energy.motor_powers import (
     PredictedPowers,
     channels_of,
 )
+from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.powers import ArmState, PowerOptions, PowerTable, arm_states
 from ur_energy_model.energy.session import SessionFollower
 from ur_energy_model.energy.standby import StandbyFollower, StandbySeries
 from ur_energy_model.energy.supply import BusCapacitor, BusMeter, BusPower
 from ur_energy_model.energy.telemetry_checks import (
-    OperatingConditions,
     UsableSamples,
-    check_joints,
-    is_same_session,
     most_power,
     rated_limits,
 )

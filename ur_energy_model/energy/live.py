@@ -21,6 +21,7 @@ from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
 from ur_energy_model.energy.cycles import CycleDetector, Mark, Marks, Trigger
 from ur_energy_model.energy.live_statistics import ControllerCounter, RunningMean
+from ur_energy_model.energy.matched_model import model_of_arm
 from ur_energy_model.energy.meter import MeterReading, Totals
 from ur_energy_model.energy.powers import (
     FIELDS,
@@ -30,7 +31,6 @@ from ur_energy_model.energy.powers import (
 )
 from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.snapshot import Snapshot
-from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.powers import QUANTITIES, Channels
-from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.drives import DrivePowers, Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

@@ -251,9 +251,11 @@ class _Parser:
             Number of the function and index of the node of the line; -1 without a node.
         """
         code = _TEXT.sub('""', line).split("#", 1)[0].strip()
-        if node := _NODE.fullmatch(line.strip()):
+        node = _NODE.fullmatch(line.strip())
+        begin = _FUNCTION.fullmatch(code)
+        if node:
             self._begin_node(int(node[1]), node[2])
-        elif begin := _FUNCTION.fullmatch(code):
+        elif begin:
             self._begin_function(begin[2], thread=begin[1] == "thread")
         elif _BLOCK.fullmatch(code):
             self._enter(self.blocks[-1])

@@ -15,9 +15,11 @@ import numpy as np
 from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.cycles import TRIGGER_FIELD
+from ur_energy_model.energy.matched_model import check_robot
+from ur_energy_model.energy.operating_conditions import PAYLOAD
 from ur_energy_model.energy.powers import STANDSTILL_SPEED
 from ur_energy_model.energy.program import LINE
-from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
+from ur_energy_model.energy.telemetry_checks import check_batch
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics

@@ -25,6 +25,13 @@ from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.energy_summary import EnergySummary, summarise
+from ur_energy_model.energy.matched_model import (
+    MatchedModel,
+    check_robot,
+    doubt_about_arm,
+    model_of_recording,
+    serials,
+)
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import (
     FIELDS,
@@ -33,14 +40,7 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
 )
-from ur_energy_model.energy.telemetry_checks import (
-    MatchedModel,
-    check_robot,
-    check_width,
-    doubt_about_arm,
-    model_of_recording,
-    serials,
-)
+from ur_energy_model.energy.telemetry_checks import check_width
 from ur_energy_model.energy.wall import RecordedWall
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file

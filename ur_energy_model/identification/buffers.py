@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from ur_energy_model.consistency.controller_torque import TARGET_RATE
-from ur_energy_model.energy.telemetry_checks import PAYLOAD
+from ur_energy_model.energy.operating_conditions import PAYLOAD
 from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.usable_samples import usable_samples

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.energy.matched_model import serials
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.identification.arm_fit import ArmFit
 from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.identification.mounting_search import FoundMounting

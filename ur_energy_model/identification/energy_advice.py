@@ -12,8 +12,8 @@ from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.energy_summary import EnergySummary
+from ur_energy_model.energy.matched_model import MatchedModel, model_of_recording
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_recording
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.model.energy_model import EnergyModel

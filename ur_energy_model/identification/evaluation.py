@@ -22,6 +22,13 @@ import numpy as np
 from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.friction_follower import FrictionFollower
+from ur_energy_model.energy.matched_model import (
+    MatchedModel,
+    check_joints,
+    doubt_about_arm,
+    model_of_recording,
+    serials,
+)
 from ur_energy_model.energy.powers import (
     FIELDS,
     MEASURED_FIELDS,
@@ -29,13 +36,6 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
 )
 from ur_energy_model.energy.recording_energy import Rereading
-from ur_energy_model.energy.telemetry_checks import (
-    MatchedModel,
-    check_joints,
-    doubt_about_arm,
-    model_of_recording,
-    serials,
-)
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups

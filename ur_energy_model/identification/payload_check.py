@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.energy.matched_model import serials
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError, UrEnergyError
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
 from ur_energy_model.identification.evaluation import ANOTHER_ARM

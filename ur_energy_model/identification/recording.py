@@ -16,8 +16,9 @@ from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
+from ur_energy_model.energy.matched_model import check_robot
 from ur_energy_model.energy.powers import MEASURED_FIELDS
-from ur_energy_model.energy.telemetry_checks import check_batch, check_robot
+from ur_energy_model.energy.telemetry_checks import check_batch
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.buffers import Buffer, TorqueBuffer, TorqueReference
 from ur_energy_model.identification.filtered_motion import (

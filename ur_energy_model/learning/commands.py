@@ -15,7 +15,7 @@ from ur_energy_model.cli.output import (
     print_objects,
     progress,
 )
-from ur_energy_model.energy.telemetry_checks import check_joints
+from ur_energy_model.energy.matched_model import check_joints
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
 from ur_energy_model.learning.charts import learning_chart

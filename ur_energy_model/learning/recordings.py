@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.recording_check import RecordingCheck
-from ur_energy_model.energy.telemetry_checks import check_robot, check_width
+from ur_energy_model.energy.matched_model import check_robot
+from ur_energy_model.energy.telemetry_checks import check_width
 from ur_energy_model.errors import RecordingError, WrongRobotError
 from ur_energy_model.identification.recording import FIELDS, REQUIRED
 from ur_energy_model.learning.history import Attempt, Change

@@ -22,7 +22,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.consistency.contradiction import Contradiction
-from ur_energy_model.energy.telemetry_checks import model_of_recording
+from ur_energy_model.energy.matched_model import model_of_recording
 from ur_energy_model.files import (
     check_output,
     check_output_folder,

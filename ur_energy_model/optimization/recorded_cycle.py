@@ -20,6 +20,7 @@ from ur_energy_model.energy.found_cycles import (
 )
 from ur_energy_model.energy.measured_energy import MeasuredEnergy
 from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.recorded_motion import (
     LONGEST,
@@ -30,7 +31,6 @@ from ur_energy_model.energy.recorded_motion import (
     recorded_tool,
     scaling_of,
 )
-from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup

@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, Trigger, detector_of_recording
+from ur_energy_model.energy.matched_model import model_of_recording
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.program import LINE, Script, read_script
 from ur_energy_model.energy.recording_energy import measured_powers
-from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.errors import RecordingError, UrEnergyError, printable
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from ur_energy_model.energy.powers import Channels, PowerTable
-from ur_energy_model.energy.profile import ProgramEnergy, ProgramPart, Spent
 from ur_energy_model.energy.program import LINE, Script
+from ur_energy_model.energy.program_energy import ProgramEnergy, ProgramPart, Spent
 from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
 from ur_energy_model.plant.rows import total_sources
 from ur_energy_model.plant.schema import SourceKeys, arrow_table

@@ -25,6 +25,7 @@ from ur_energy_model.energy.found_cycles import (
 )
 from ur_energy_model.energy.measured_energy import MeasuredEnergy
 from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.energy.powers import PowerOptions, TotalSource
 from ur_energy_model.energy.recorded_motion import (
     STILL_TARGET,
@@ -34,7 +35,6 @@ from ur_energy_model.energy.recorded_motion import (
     scaling_of,
 )
 from ur_energy_model.energy.recording_energy import measured_powers
-from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot

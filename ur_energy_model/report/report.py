@@ -19,9 +19,9 @@ from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.energy_summary import EnergySummary, common_serials
+from ur_energy_model.energy.matched_model import MatchedModel, model_of_recording
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_recording
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import (

@@ -15,12 +15,12 @@ from ur_energy_model.consistency.arm_type import ArmTypeMonitor
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.matched_model import check_robot
 from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.powers import PowerTable
-from ur_energy_model.energy.profile import ProgramPart
 from ur_energy_model.energy.program import Script
+from ur_energy_model.energy.program_energy import ProgramPart
 from ur_energy_model.energy.source_reader import SourceReader
-from ur_energy_model.energy.telemetry_checks import check_robot
 from ur_energy_model.energy.topics import MODEL_PARTS, PARTS, interval_energies
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import UrEnergyError, WrongRobotError

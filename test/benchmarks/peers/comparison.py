@@ -43,7 +43,7 @@ from test.benchmarks.peers.recordings import (
 )
 from test.identification.exact_arm import write_bag
 from ur_energy_model.cli.main import main
-from ur_energy_model.energy.telemetry_checks import model_of_recording
+from ur_energy_model.energy.matched_model import model_of_recording
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.identification.power_structures import STANDBY
 from ur_energy_model.model.energy_model import EnergyModel

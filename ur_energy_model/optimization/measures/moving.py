@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.profile import ProgramEnergy
+from ur_energy_model.energy.program_energy import ProgramEnergy
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
