@@ -18,8 +18,8 @@ from typing import Any
 
 from ur_energy_model.energy.cycles import Mark
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.motion_marks import MOST_MARKS
 from ur_energy_model.energy.powers import PARTS, ArmState, Channels, TotalSource
-from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.errors import span
 from ur_energy_model.files import cell_text, check_target, new_file, user_path
 

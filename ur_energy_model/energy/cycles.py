@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.repetition import DEPARTURE, PROGRAM, Repetition
+from ur_energy_model.energy.motion_marks import DEPARTURE, PROGRAM
+from ur_energy_model.energy.repetition import Repetition
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.bag.reader import iterate_bag

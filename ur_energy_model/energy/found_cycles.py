@@ -17,9 +17,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, ShownBy
+from ur_energy_model.energy.motion_marks import SAME_POINT
 from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.recorded_motion import MoveSpan, RecordedMotion
-from ur_energy_model.energy.repetition import SAME_POINT
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry

@@ -19,6 +19,7 @@ import numpy as np
 
 from ur_energy_model.energy.cycles import Mark, Marks
 from ur_energy_model.energy.meter import trapezoid_weights
+from ur_energy_model.energy.motion_marks import MOST_MARKS
 from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.energy.program import (
     NOWHERE,
@@ -27,7 +28,6 @@ from ur_energy_model.energy.program import (
     Script,
     lines_of,
 )
-from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.telemetry.samples import equal_runs, slices_between
 from ur_energy_model.typing import Array, Indices
 

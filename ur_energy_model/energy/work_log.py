@@ -19,10 +19,10 @@ import numpy as np
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter
 from ur_energy_model.energy.cycles import CycleDetector, Marks
 from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.motion_marks import SAME_POINT
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, TotalSource
 from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.program_energy import ProgramEnergy
-from ur_energy_model.energy.repetition import SAME_POINT
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array, Indices
 
