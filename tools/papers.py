@@ -24,10 +24,12 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.papers import s0, s1, s2
+from ur_energy_model.papers import s1, s2
 from ur_energy_model.papers.page import PaperResult, markdown, run_papers
 from ur_energy_model.papers.protocol import ResultRow, cell, paper
-from ur_energy_model.papers.published_models import Ecbot
+from ur_energy_model.papers.s0_inertia import inertia_rows
+from ur_energy_model.papers.s0_tables import recorded_rows
+from ur_energy_model.papers.s2_models import Ecbot
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
 
@@ -116,8 +118,8 @@ def _rows(name: str, bags: dict[str, Path]) -> Iterator[tuple[str, ResultRow]]:
     options = IdentificationOptions(friction="power_flow")
     model = identify([first], robot, validate=others, options=options).model
     own = paper("s0")
-    rows, _ = s0.recorded_rows(own, model, bags, simulated=False)
-    for row in (*rows, *s0.inertia_rows(own, model, robot, first, simulated=False)):
+    rows, _ = recorded_rows(own, model, bags, simulated=False)
+    for row in (*rows, *inertia_rows(own, model, robot, first, simulated=False)):
         yield "s0", row
     if others:
         yield "s1", s1.recorded_row(paper("s1"), robot, model, first, others[0])

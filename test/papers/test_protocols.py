@@ -20,10 +20,18 @@ from ur_energy_model.experiment.design import Design
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.papers import protocol, s0, s2, s3, s4
+from ur_energy_model.papers import (
+    protocol,
+    s0_tables,
+    s2,
+    s3,
+    s4_load_check,
+    s4_measured_run,
+    s4_own_robot,
+)
 from ur_energy_model.papers import s1 as friction_campaign
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper
-from ur_energy_model.papers.published_models import Ecbot
+from ur_energy_model.papers.s2_models import Ecbot
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
@@ -164,7 +172,7 @@ def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
     model = load_model(session.folder / "model.yaml")
     own = session.folder / "trajectory_a"
     bags = {"A": shuffled(own, session.folder / "shuffled")}  # which `identify` refuses
-    rows, _ = s0.recorded_rows(paper("s0"), model, bags, simulated=True)
+    rows, _ = s0_tables.recorded_rows(paper("s0"), model, bags, simulated=True)
     check_fails(outcome, replace(outcome, rows=rows))
 
 
@@ -241,13 +249,14 @@ def test_s4_on_the_robot_of_the_paper(
     assert here(outcome, "estimated over applied") == pytest.approx(1.0, abs=0.04)
     assert np.min(here(outcome, "torque R2 by joint, self verification")) > 0.98
     assert np.min(here(outcome, "torque R2 by joint, general verification")) > 0.8
-    exact = s4.simulate
+    exact = s4_measured_run.simulate
 
-    def wrong(*args: Any, **named: Any) -> s4.MeasuredRun:
+    def wrong(*args: Any, **named: Any) -> s4_measured_run.MeasuredRun:
         run = exact(*args, **named)
         return replace(run, torque=1.3 * run.torque)
 
-    monkeypatch.setattr(s4, "simulate", wrong)
+    monkeypatch.setattr(s4_own_robot, "simulate", wrong)
+    monkeypatch.setattr(s4_load_check, "simulate", wrong)
     check_fails(outcome, run_protocol("s4", session))
 
 

@@ -17,7 +17,7 @@ import pytest
 from ur_energy_model.identification.base_parameters import FullRegressor, raviola_base
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers.protocol import Paper, paper, papers
-from ur_energy_model.papers.s0 import cylinder_tensors
+from ur_energy_model.papers.s0_inertia import cylinder_tensors
 
 SOURCES = Path(__file__).resolve().parents[3] / "shared" / "sources"
 FILES = {

@@ -19,12 +19,12 @@ from ur_energy_model.identification.comparison import recorded_motions
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.papers.published_models import (
-    Ecbot,
-    EcbotErrors,
+from ur_energy_model.papers.s0_models import (
+    CatalogueMotors,
     fit_current_model,
     published_series,
 )
+from ur_energy_model.papers.s2_models import Ecbot, EcbotErrors
 
 STANDBY = 30.0
 RESISTANCE = 0.5
@@ -96,7 +96,9 @@ def test_finds_the_constants_and_counts_every_sample(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.torque_constant, TORQUE_CONSTANT, rtol=0.05)
     np.testing.assert_allclose(found.viscous / arm.size, 4e-4, rtol=0.1)
     np.testing.assert_allclose(found.coulomb_direct / arm.size, 0.06, rtol=0.15)
-    series = published_series(model, bags[1], found, (np.full(6, 0.1), 1.0))
+    series = published_series(
+        model, bags[1], found, CatalogueMotors(np.full(6, 0.1), 1.0)
+    )
     current, own = (ErrorStatistics(6) for _ in range(2))
     current.accumulate(series.measured, series.modelled)
     own.accumulate(series.measured, series.own)

@@ -1,11 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""One run of a protocol: robot, output, recorded motions, figures beside published ones.
+"""One run of a protocol: robot, output, recorded motions, values beside published ones.
 
-What a paper shows is data: config/papers.yaml has its tables, figures and sections with
-their numbers, definitions and tolerances, as `Paper`. A protocol finds the same numbers on
-an arm, each as a `ResultRow`; the rows of a run are its `Outcome`.
+The contents of the papers are data: config/papers.yaml has tables, figures and sections
+with their numbers, definitions and tolerances, which `Paper` holds. A protocol finds the
+same numbers on an arm, each as a `ResultRow`; the rows of a run are its `Outcome`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 from ur_energy_model.typing import Progress
 from ur_energy_model.yaml_reader import YamlTree
 
-# What the papers show: config/papers.yaml.
+# Contents of the papers, from config/papers.yaml.
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,20 @@ class PublishedRow:
     """A number of a paper, or of this package beside it.
 
     Attributes:
-        figure: name with unit; {names} are filled in.
-        published: value in the paper, None without one.
-        how: how the paper computes the number, one clause; here follows it exactly.
-        differs: what is not as in the paper, such as "arm", "data", "method".
-        tolerance: relative difference up to which the two agree; None if it is not for a
-            tolerance to decide.
-        within: lowest and highest value here that agree with words, or with numbers for
-            which no relative difference decides; numbers, or one per value.
+        figure: name of the number with its unit; {names} in braces are filled in.
+        published: value in the paper; None where the paper prints none.
+        how: one clause on how the paper computes the number, which a run follows exactly.
+        differs: conditions of a run that are not as in the paper, such as "arm", "data"
+            or "method".
+        tolerance: relative difference up to which both values agree; None where no
+            tolerance decides.
+        within: lowest and highest value of a run that agree with the paper, where the
+            paper has words or no relative difference decides; numbers, or arrays with one
+            number per value.
         because: reason of the tolerance or the range.
-        input: whether it is a constant of the run, such as a published number that it
-            takes, so that agreement is no evidence.
-        shown: whether the page has it although the paper prints no value.
+        input: whether the number is a constant of the run, such as a published number
+            that the run takes, so that agreement is no evidence.
+        shown: whether the page has the row although the paper prints no value.
     """
 
     figure: str
@@ -79,7 +81,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class Erratum:
-    """What does not hold as printed, with the reason that a reader can check.
+    """A statement of a paper that does not hold as printed, with a reason to check.
 
     Attributes:
         place: table, figure, equation or section of the paper.
@@ -95,10 +97,10 @@ class PublishedItem:
     """A table, figure or section of a paper.
 
     Attributes:
-        place: as the paper calls it, such as "Table V".
-        shows: what it shows.
-        reason: why nothing can be obtained for it; "" if something can.
-        rows: its numbers, by a key of ours.
+        place: name in the paper, such as "Table V".
+        shows: content in a few words.
+        reason: why a run can obtain nothing for the item; "" where a run can.
+        rows: numbers of the item, by a key of this package.
     """
 
     place: str
@@ -109,16 +111,16 @@ class PublishedItem:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and everything that it shows.
+    """A paper with its tables, figures and sections.
 
     Attributes:
         key: protocol, "s0" to "s4".
         title: of the paper.
         source: authors, journal, DOI.
         items: in the order of the paper.
-        inputs: numbers that the protocol needs and no row shows.
-        summary: what of the paper holds, what does not, what this package adds;
-            sentences.
+        inputs: numbers that the protocol needs and no row shows, and texts that rows
+            share.
+        summary: sentences: what holds, what does not, and what this package adds.
         errata: in the order of the paper.
     """
 
@@ -131,16 +133,27 @@ class Paper:
     errata: tuple[Erratum, ...] = ()
 
     def __getitem__(self, key: str) -> Any:
-        """The published value of a row, or an input."""
-        return self.inputs[key] if key in self.inputs else self._rows[key][1].published
+        """An input, or the published value of a row.
+
+        Raises:
+            KeyError: the paper has neither.
+        """
+        if key in self.inputs:
+            return self.inputs[key]
+        return self.published_row(key).published
+
+    def published_row(self, key: str) -> PublishedRow:
+        """The row with a key.
+
+        Raises:
+            KeyError: the paper has no such row.
+        """
+        return self._item_of_row[key].rows[key]
 
     @cached_property
-    def _rows(self) -> dict[str, tuple[str, PublishedRow]]:
-        return {
-            key: (item.place, row)
-            for item in self.items
-            for key, row in item.rows.items()
-        }
+    def _item_of_row(self) -> dict[str, PublishedItem]:
+        """The items by the keys of their rows."""
+        return {key: item for item in self.items for key in item.rows}
 
     def row(
         self, key: str, here: Any, *, evidence: bool = True, note: str = "", **named: Any
@@ -149,26 +162,37 @@ class Paper:
 
         Args:
             key: of the published row.
-            here: value found on this arm: a number, several, a word, or None.
+            here: value found on this arm: a number, several numbers, a word, or None.
             evidence: False where simulator and model share the constant.
             note: words about a value that does not agree.
             named: attributes of the row that depend on the run (`published`, `differs`,
-                `tolerance`, `within`, `because`), and names in its texts.
+                `tolerance`, `within`, `because`), and values for the {names} in the texts
+                of the row.
 
         Raises:
-            KeyError: the paper has no such row, or a name in its texts is missing.
+            KeyError: the paper has no such row, or a name in the texts has no value.
         """
-        place, row = self._rows[key]
-        content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
-        for text in ("figure", "how"):
-            content[text] = content[text].format(**{**self.inputs, **named})
+        content = dict(vars(self.published_row(key)))
+        words = dict(self.inputs)
+        for name, value in named.items():
+            target = content if name in _OF_A_RUN else words
+            target[name] = value
+        content["figure"] = content["figure"].format(**words)
+        content["how"] = content["how"].format(**words)
         return ResultRow(
-            **content, key=key, here=here, place=place, evidence=evidence, note=note
+            **content,
+            key=key,
+            here=here,
+            place=self._item_of_row[key].place,
+            evidence=evidence,
+            note=note,
         )
 
 
-WIDE = 0.5  # relative tolerance from which on the verdict states it
-_CHANGED = {"published", "differs", "tolerance", "within", "because"}
+WIDE = 0.5  # least relative tolerance that a verdict names
+_OF_A_RUN = {"published", "differs", "tolerance", "within", "because"}
+"""Attributes of a row that may depend on the run."""
+_INPUT_TOLERANCE = 1e-6  # relative tolerance of inputs, where the row has none
 
 
 def papers() -> tuple[Paper, ...]:
@@ -192,12 +216,12 @@ def paper(key: str) -> Paper:
     return next(each for each in papers() if each.key == key)
 
 
-# Result of a protocol: the figures found beside the published ones.
+# Result of a protocol: the values found on an arm beside the published ones.
 
 
 @dataclass(frozen=True)
 class ResultRow(PublishedRow):
-    """A published row with what was found: one row of a verdict.
+    """A published row with the value found on an arm: one row of a verdict.
 
     Attributes:
         key: of the published row.
@@ -217,10 +241,12 @@ class ResultRow(PublishedRow):
     def agrees(self) -> bool | None:
         """Whether the value here agrees with the published one.
 
-        A range (`within`) decides before a tolerance. Of several numbers all must agree.
+        A range (`within`) takes precedence over a tolerance. Of several numbers all must
+        agree.
 
         Returns:
-            None where no number decides: words, no tolerance, or other numbers of values.
+            None where no number decides: the value is a word, there is no tolerance, or
+            both sides have different numbers of values.
         """
         if isinstance(self.here, str):
             return None
@@ -229,7 +255,9 @@ class ResultRow(PublishedRow):
             low = np.asarray(self.within[0], float)
             high = np.asarray(self.within[1], float)
             return bool(np.all((low <= here) & (here <= high)))
-        tolerance = 1e-6 if self.input and self.tolerance is None else self.tolerance
+        tolerance = self.tolerance
+        if self.input and tolerance is None:
+            tolerance = _INPUT_TOLERANCE
         if tolerance is None or isinstance(self.published, str):
             return None
         published = np.asarray(self.published, float)
@@ -241,8 +269,7 @@ class ResultRow(PublishedRow):
     def verdict(self) -> str:
         """One of agrees, differs, input, not evidence, not published, not obtained, see text.
 
-        Of two numbers that agree although arm, data or method differ, the verdict names
-        these.
+        Where arm, data or method differ from the paper, the verdict names them.
         """
         if self.here is None:
             return "not obtained"
@@ -254,13 +281,30 @@ class ResultRow(PublishedRow):
         if agrees and self.input:
             return "input"
         word = {None: "see text", True: "agrees", False: "differs"}[agrees]
-        if agrees and self.within is None and (self.tolerance or 0.0) >= WIDE:
-            word += f" within ±{100 * (self.tolerance or 0.0):.0f} %"
+        tolerance = self.tolerance or 0.0
+        if agrees and self.within is None and tolerance >= WIDE:
+            word += f" within ±{100 * tolerance:.0f} %"
         if self.note and not agrees:
             word += f": {self.note}"
         if agrees is None or not self.differs:
             return word
         return f"{word}; another {' and '.join(self.differs)}"
+
+
+_IN_VERDICT = (
+    "key",
+    "figure",
+    "published",
+    "here",
+    "place",
+    "differs",
+    "tolerance",
+    "within",
+    "because",
+    "shown",
+    "verdict",
+)
+"""Attributes of a row in verdict.json."""
 
 
 @dataclass(frozen=True)
@@ -271,8 +315,8 @@ class Outcome:
         protocol: "s0" to "s4".
         source: authors, journal and DOI of the paper.
         robot: name of the arm.
-        simulated: whether it is simulated.
-        rows: published values with those found here.
+        simulated: whether the arm is simulated.
+        rows: published values with the values found on the arm.
         warnings: for the user, one sentence each.
         pictures: file in the output folder and caption of each picture.
     """
@@ -287,47 +331,39 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Content of verdict.json."""
-        names = ("protocol", "source", "robot", "simulated", "warnings")
-        shown = (
-            *(
-                "key",
-                "figure",
-                "published",
-                "here",
-                "place",
-                "differs",
-                "tolerance",
-                "within",
-            ),
-            *("because", "shown", "verdict"),
-        )
+        figures = []
+        for row in self.rows:
+            figure = {name: getattr(row, name) for name in _IN_VERDICT}
+            figure["definition"] = row.how
+            figures.append(figure)
+        pictures = [{"file": file, "caption": caption} for file, caption in self.pictures]
         return {
-            **{name: getattr(self, name) for name in names},
-            "figures": [
-                {name: getattr(row, name) for name in shown} | {"definition": row.how}
-                for row in self.rows
-            ],
-            "pictures": [
-                {"file": file, "caption": caption} for file, caption in self.pictures
-            ],
+            "protocol": self.protocol,
+            "source": self.source,
+            "robot": self.robot,
+            "simulated": self.simulated,
+            "warnings": self.warnings,
+            "figures": figures,
+            "pictures": pictures,
         }
 
     def markdown(self) -> str:
         """The result as a Markdown page."""
+        arm = f"{self.robot} (simulated)" if self.simulated else self.robot
         lines = [
-            f"# Protocol {self.protocol} on {self.robot}{' (simulated)' * self.simulated}",
+            f"# Protocol {self.protocol} on {arm}",
             "",
             f"Published figures: {self.source}",
             "",
             "| figure | published | here |",
             "|---|---|---|",
-            *(
-                f"| {r.figure} | {cell(r.published)} | {cell(r.here)} |"
-                for r in self.rows
-            ),
-            "",
-            *(f"- {warning}" for warning in self.warnings),
         ]
+        lines += [
+            f"| {row.figure} | {cell(row.published)} | {cell(row.here)} |"
+            for row in self.rows
+        ]
+        lines.append("")
+        lines += [f"- {warning}" for warning in self.warnings]
         return "\n".join(lines).rstrip() + "\n"
 
 
@@ -336,7 +372,7 @@ def cell(value: Any, between: str = " ") -> str:
 
     Args:
         value: number, text, array, or None, which becomes a dash.
-        between: what joins several numbers.
+        between: text between several numbers.
     """
     match value:
         case None:
@@ -352,11 +388,15 @@ def cell(value: Any, between: str = " ") -> str:
 
 
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
+"""Executes a plan on an arm and records it to a new bag."""
 Mount = Callable[[float], None]
+"""Mounts a payload of a mass [kg]; 0 takes the payload off."""
 VERDICT = "verdict.json"  # outcome in the output folder
 PICTURES = "pictures"  # folder of the pictures in the output folder
-_DPI = 90  # resolution of the pictures
-_SLOWER = 0.3  # longer period of the second trajectory of a quick run, relative
+_DPI = 90  # resolution of the pictures [dots per inch]
+_SLOWER = 0.3  # part by which each further trajectory of a quick run has a longer period
+_ATTEMPTS = 100  # seeds that are tried for a motion that passes every check
+_SEED_STEP = 1000  # from the seed of one attempt to the next
 
 
 @dataclass(frozen=True)
@@ -364,8 +404,9 @@ class OtherArms:
     """Makes further simulated arms for a run.
 
     Attributes:
-        options: of the arm of the run.
-        make: returns what runs plans on a new arm with other options.
+        options: options of the arm of the run.
+        make: makes a new arm with other options, and returns the function that runs plans
+            on it.
     """
 
     options: ArmOptions
@@ -380,16 +421,16 @@ class ProtocolRun:
         robot: the arm.
         folder: output folder.
         run: executes a plan and records it to a bag.
-        mount: asks for a payload of this mass [kg] on the flange; None if it cannot be
-            mounted.
+        mount: mounts a payload of a mass [kg] on the flange, or asks the user to do so;
+            None where nobody can.
         progress: called with a fraction and a text.
         seed: of all random choices.
         design_seconds: time limit of a design [s].
         simulated: whether the arm is simulated.
         paper_settings: design with the limits and the genetic algorithm of the paper.
-        quick: shorter motions and searches, for a first look; the outcome reports it.
+        quick: shorter motions and searches, for a first look.
         draw: whether pictures are drawn.
-        campaign: s1 only: cold run, warm-up and warm run, too.
+        campaign: s1 only: also the warm-up and the warm run.
         another: makes further simulated arms; None on a robot.
         warnings: for the user, collected during the run.
         pictures: files in the output folder with their captions, collected during the
@@ -428,14 +469,15 @@ class ProtocolRun:
     ) -> Design:
         """Design an exciting trajectory and save it in the output folder.
 
-        With the papers' settings the search is the genetic one, else gradient descents; a quick
-        run takes the trajectory that the package includes.
+        With the settings of the paper the search is the genetic one, else gradient
+        descents. A quick run takes the trajectory that the package includes instead,
+        unless a request is given.
 
         Args:
             name: of the file, without suffix.
             seed: of the search.
-            request: what the trajectory must be; None for the usual one.
-            population: of the genetic search.
+            request: requirements on the trajectory; None for the usual ones.
+            population: individuals of the genetic search.
             binary: whether the genetic search codes in bits.
 
         Raises:
@@ -443,7 +485,7 @@ class ProtocolRun:
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
         if self.quick and request is None:
-            design = self._ready(wanted)
+            design = self._included(wanted)
         elif self.paper_settings:
             design = genetic_search(
                 wanted, population=population, binary=binary, progress=self.progress
@@ -454,11 +496,18 @@ class ProtocolRun:
         save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
         return design
 
-    def _ready(self, request: DesignRequest) -> Design:
-        """The included trajectory if it passes the checks, slower for every further seed."""
-        shipped = load_trajectory(config_file("excitation", f"{self.robot.name}.yaml"))
-        pace = 1 + _SLOWER * (request.seed - self.seed)
-        trajectory = replace(shipped, period=pace * shipped.period)
+    def _included(self, request: DesignRequest) -> Design:
+        """The trajectory that the package includes, slower for every further seed.
+
+        Args:
+            request: seed and limits of the trajectory.
+
+        Raises:
+            MotionRefusedError: the trajectory does not pass the checks.
+        """
+        included = load_trajectory(config_file("excitation", f"{self.robot.name}.yaml"))
+        slowdown = 1 + _SLOWER * (request.seed - self.seed)
+        trajectory = replace(included, period=slowdown * included.period)
         problem = DesignProblem(request)
         verdict = check(trajectory, problem.limits)
         if not verdict.passed:
@@ -466,18 +515,29 @@ class ProtocolRun:
                 f"the trajectory of {self.robot.name}: {verdict.problems[0]}"
             )
         condition = problem.condition_number(trajectory)
-        return Design(trajectory, condition, "condition", condition, verdict, 0.0, 0)
+        return Design(
+            trajectory,
+            condition,
+            "condition",
+            condition,
+            verdict,
+            seconds=0.0,
+            starts=0,
+        )
 
     def record(self, name: str, motion: PeriodicMotion, *, warm_up: float = 0.0) -> Path:
         """Run and record a motion.
 
         Args:
             name: of the bag in the output folder.
-            motion: from its start, which the arm moves to first.
+            motion: to run; the arm first moves to its start.
             warm_up: time for which the motion is repeated before the recording [s].
 
         Returns:
             Path of the bag.
+
+        Raises:
+            UrEnergyError: the motion cannot be run.
         """
         bag = self.folder / name
         self.run(ExecutionPlan(motion, self.limits, warm_up=warm_up), bag)
@@ -501,23 +561,35 @@ class ProtocolRun:
         """The first of 100 seeded motions that passes every check.
 
         Args:
-            candidates: makes a motion of a seed.
-            seed: of the first candidate; those of further ones follow in steps of 1000.
+            candidates: makes a motion from a seed.
+            seed: of the first candidate; further seeds follow in steps of 1000.
 
         Raises:
-            MotionRefusedError: none of them passes.
+            MotionRefusedError: no candidate passes.
         """
         limits = self.limits
-        for attempt in range(100):
-            motion = candidates(seed + 1000 * attempt)
+        for attempt in range(_ATTEMPTS):
+            motion = candidates(seed + _SEED_STEP * attempt)
             if check(motion, limits).passed:
                 return motion
         raise MotionRefusedError(f"no test motion of {self.robot.name} passes the checks")
 
     def finish(self, paper: Paper, rows: Sequence[ResultRow]) -> Outcome:
-        """Write the outcome as verdict.md and verdict.json, and return it."""
-        of_run = (self.robot.name, self.simulated, rows, self.warnings, self.pictures)
-        outcome = Outcome(paper.key, paper.source, *of_run)
+        """Write the outcome as verdict.md and verdict.json, and return the outcome.
+
+        Args:
+            paper: the paper of the protocol.
+            rows: rows of the paper with the values found on the arm.
+        """
+        outcome = Outcome(
+            protocol=paper.key,
+            source=paper.source,
+            robot=self.robot.name,
+            simulated=self.simulated,
+            rows=rows,
+            warnings=self.warnings,
+            pictures=self.pictures,
+        )
         write_text(self.folder / "verdict.md", outcome.markdown())
         text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
         write_text(self.folder / VERDICT, text + "\n")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
 from ur_energy_model.identification.arm_fit import IdentificationOptions
@@ -26,6 +27,7 @@ from ur_energy_model.identification.base_parameter_fit import (
     identify_base_parameters,
 )
 from ur_energy_model.identification.base_parameters import (
+    DRIVE,
     FullRegressor,
     Regrouping,
     raviola_base,
@@ -38,7 +40,7 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
-from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
+from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
@@ -46,15 +48,15 @@ from ur_energy_model.typing import Array, Indices
 
 CENTRE = (0.0, -np.pi / 2, 0.0, 0.0, 0.0, 0.0)  # q0 of the paper [rad]
 MAX_POSITION = (2 * np.pi, np.pi, np.pi, 2 * np.pi, 2 * np.pi, 2 * np.pi)
-MAX_VELOCITY = np.pi
-MAX_ACCELERATION = 5.5 * np.pi
-"""Limits of the paper [rad, rad/s, rad/s^2]; it has none for the speed of the tool."""
+"""Limits of position of the paper (sec. 2.2) [rad]."""
+MAX_VELOCITY = np.pi  # limit of the paper [rad/s]; it has none for the speed of the tool
+MAX_ACCELERATION = 5.5 * np.pi  # limit of the paper [rad/s^2]
 POPULATION = 300  # individuals of the paper's genetic algorithm
-_RATE = 125.0  # of the picture of the trajectory [Hz]
-
-
+_QUICK_POPULATION = 60  # individuals in a quick run
 WARM_UP = 1800.0  # time of highly dynamic motion between the cold and the warm run [s]
-_QUICK_WARM_UP = 300.0
+_QUICK_WARM_UP = 300.0  # the same in a quick run [s]
+_RATE = 125.0  # samples of the drawn trajectory per second [Hz]
+_ELBOW = slice(2, 3)  # joint 3, as one column
 _UNCHANGED = (("inertial", ""), ("motor inertia", "Ja"))
 """Groups of base parameters that temperature should not change, and their kinds."""
 
@@ -67,14 +69,14 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         paper: published values of the protocol.
 
     Returns:
-        The rows of the paper with what was found, written to the folder, too.
+        The rows of the paper with the values found here, written to the folder, too.
 
     Raises:
         UrEnergyError: a motion or an identification is not possible.
     """
     robot = session.robot
     request = paper_request(robot) if session.paper_settings else None
-    population = 60 if session.quick else POPULATION
+    population = _QUICK_POPULATION if session.quick else POPULATION
     design = session.design("excitation", session.seed, request, population=population)
     other = session.design("validation", session.seed + 1, request, population=population)
     fitted = session.record("excitation", design.trajectory)
@@ -93,59 +95,23 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         options=IdentificationOptions(friction="coulomb_viscous"),
         progress=session.progress,
     )
-    save_model(found.model, session.folder / "model.yaml")
+    model = found.model
+    save_model(model, session.folder / "model.yaml")
     session.warnings += base.warnings
     regrouping = base.parameters.regrouping
-    alone, combined, lost = counts(regrouping)
-    search = "gradients from random starts, limits of the robot file"
-    condition = DesignProblem(paper_request(robot)).condition_number(design.trajectory)
-    if session.paper_settings:
-        search = "genetic algorithm, limits and centre of the paper"
-    differs = (
-        ("data",) if session.paper_settings and not session.quick else ("data", "method")
-    )
+    torque_constants = [joint.torque_constant for joint in model.joints]
     rows = [
-        paper.row("base_parameters", regrouping.rank),
-        paper.row("alone", alone),
-        paper.row("combined", combined),
-        paper.row("lost", lost),
-        paper.row("condition_number", condition, search=search, differs=differs),
-        paper.row("limits", [MAX_VELOCITY, MAX_ACCELERATION]),
-        paper.row("ranges", MAX_POSITION),
-        paper.row("servoj", "not used"),
-        paper.row("individuals", design.starts, search=search, differs=differs),
-        paper.row("clearance", design.verdict.clearance),
+        *_count_rows(paper, regrouping),
+        *_trajectory_rows(session, paper, design),
         paper.row("condition_recorded", base.parameters.condition_number),
         paper.row("gear_ratio", robot.gear_ratio),
-        paper.row(
-            "torque_constants", [joint.torque_constant for joint in found.model.joints]
-        ),
+        paper.row("torque_constants", torque_constants),
         _normalised_error(paper, base),
         paper.row("joint_sample_error", base.normalised_error),
     ]
     session.picture(rank_chart(regrouping), "Fig. 1")
-    time, q, _, _ = sample_period(design.trajectory, _RATE)
-    title = "One period of the exciting trajectory"
-    chart = joints_chart(
-        "s1_trajectory", title, time, {"position [rad]": q}, robot.joint_names
-    )
-    session.picture(chart, "Fig. 2")
-    time, measured, predicted = predicted_torque(held_out, robot, base)
-    elbow = slice(2, 3)
-    session.picture(
-        comparison_chart(
-            "s1_elbow_torque",
-            "Torque of the elbow on the validation trajectory",
-            time,
-            (
-                ("measured", "measured", measured[:, elbow]),
-                ("model", "model", predicted[:, elbow]),
-            ),
-            robot.joint_names[elbow],
-            "torque [N m]",
-        ),
-        "Fig. 3",
-    )
+    _draw_trajectory(session, design.trajectory)
+    _draw_elbow_torque(session, held_out, base)
     if session.campaign:
         rows += campaign_rows(session, paper, design.trajectory, fitted, base)
     return session.finish(paper, rows)
@@ -158,14 +124,17 @@ def recorded_row(
     fitted: Path,
     held_out: Path,
 ) -> ResultRow:
-    """e_N of sec. 3.1 from two recordings of an arm.
+    """Normalised error e_N (sec. 3.1) from two recordings of an arm.
 
     Args:
         paper: published values.
         robot: type of the arm.
-        model: whose torque constants turn currents into torques.
+        model: model whose torque constants turn currents into torques.
         fitted: recording from which the base parameters are identified.
-        held_out: recording on which they are validated.
+        held_out: recording on which the base parameters are validated.
+
+    Raises:
+        UrEnergyError: the recordings cannot be used.
     """
     constant = np.array([joint.torque_constant for joint in model.joints])
     base = identify_base_parameters(
@@ -179,6 +148,12 @@ def recorded_row(
 
 
 def _normalised_error(paper: Paper, base: BagBaseParameters) -> ResultRow:
+    """Normalised error e_N = (1/N) sqrt(e'e) of the validation [N m] (sec. 3.1).
+
+    Args:
+        paper: published values.
+        base: base parameters with their validation; without one the row has no value.
+    """
     error = base.published_error
     if error is None:
         return paper.row("normalised_error", None, points="")
@@ -189,52 +164,121 @@ def _normalised_error(paper: Paper, base: BagBaseParameters) -> ResultRow:
 # Sections 2.1 and 2.2: numbers of parameters, and the exciting trajectory.
 
 
+def _count_rows(paper: Paper, regrouping: Regrouping) -> list[ResultRow]:
+    """Numbers of parameters (sec. 2.1)."""
+    alone, combined, lost = counts(regrouping)
+    return [
+        paper.row("base_parameters", regrouping.rank),
+        paper.row("alone", alone),
+        paper.row("combined", combined),
+        paper.row("lost", lost),
+    ]
+
+
 def counts(regrouping: Regrouping) -> tuple[int, int, int]:
     """Full parameters that are identifiable alone, only in combinations, and not at all.
 
     Alone: a base parameter that contains nothing else. Not at all: in no base parameter
     (Raviola et al. 2021, sec. 2.1).
 
+    Args:
+        regrouping: base parameters as combinations of full parameters.
+
     Returns:
-        The three numbers, which add up to that of the full parameters.
+        The three numbers; their sum is the number of full parameters.
     """
     used = regrouping.combination != 0.0
-    alone = int(np.count_nonzero(used.sum(axis=1) == 1))
+    parameters_in_each = used.sum(axis=1)
+    alone = int(np.count_nonzero(parameters_in_each == 1))
     lost = int(np.count_nonzero(~used.any(axis=0)))
-    return alone, used.shape[1] - alone - lost, lost
+    combined = used.shape[1] - alone - lost
+    return alone, combined, lost
+
+
+def _trajectory_rows(
+    session: ProtocolRun, paper: Paper, design: Design
+) -> list[ResultRow]:
+    """Limits, search and condition number of the exciting trajectory (sec. 2.2).
+
+    Args:
+        session: the run.
+        paper: published values.
+        design: exciting trajectory.
+    """
+    search = "gradients from random starts, limits of the robot file"
+    if session.paper_settings:
+        search = "genetic algorithm, limits and centre of the paper"
+    differs: tuple[str, ...] = ("data", "method")
+    if session.paper_settings and not session.quick:
+        differs = ("data",)
+    problem = DesignProblem(paper_request(session.robot))
+    condition = problem.condition_number(design.trajectory)
+    return [
+        paper.row("condition_number", condition, search=search, differs=differs),
+        paper.row("limits", [MAX_VELOCITY, MAX_ACCELERATION]),
+        paper.row("ranges", MAX_POSITION),
+        paper.row("servoj", "not used"),
+        paper.row("individuals", design.starts, search=search, differs=differs),
+        paper.row("clearance", design.verdict.clearance),
+    ]
 
 
 def rank_chart(regrouping: Regrouping) -> LineChart:
-    """Singular values of the stacked regressor and their cumulative share (Fig. 1)."""
+    """Chart of Fig. 1: singular values of the stacked regressor, and their cumulative share.
+
+    The x axes are the number of the parameter; the y axes are the logarithm of the
+    singular value, and the cumulative share [%].
+
+    Args:
+        regrouping: base parameters with the singular values.
+    """
     values = regrouping.singular_values
     number = np.arange(1, len(values) + 1, dtype=float)
     share = 100 * np.cumsum(values) / values.sum()
-    title = f"Singular values of the stacked regressor; {regrouping.rank} are not zero"
+    # Singular values that are zero lie at the lower edge of the chart.
     size = np.log10(np.maximum(values, 1e-17 * values[0]))
+    value_panel = Panel(
+        "",
+        (Line("value", number, size, joint=0),),
+        y_label="log10 of singular value",
+    )
+    share_panel = Panel(
+        "", (Line("share", number, share, joint=0),), y_label="cumulative share [%]"
+    )
     return LineChart(
         key="s1_singular_values",
-        title=title,
+        title=f"Singular values of the stacked regressor; {regrouping.rank} are not zero",
         x_label="number of the parameter",
-        panels=(
-            Panel(
-                "",
-                (Line("value", number, size, joint=0),),
-                y_label="log10 of singular value",
-            ),
-            Panel(
-                "",
-                (Line("share", number, share, joint=0),),
-                y_label="cumulative share [%]",
-            ),
-        ),
+        panels=(value_panel, share_panel),
         columns=2,
     )
 
 
+def _draw_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
+    """Draw Fig. 2: positions of all joints [rad] over one period [s].
+
+    Args:
+        session: the run, with the robot and the folder of pictures.
+        motion: exciting trajectory.
+    """
+    time, q, _, _ = sample_period(motion, _RATE)
+    chart = joints_chart(
+        "s1_trajectory",
+        "One period of the exciting trajectory",
+        time,
+        {"position [rad]": q},
+        session.robot.joint_names,
+    )
+    session.picture(chart, "Fig. 2")
+
+
 def paper_request(robot: RobotDescription) -> DesignRequest:
-    """The trajectory that the paper asks for: its limits and its centre of motion.
+    """Requirements of the paper on the trajectory: limits and centre of motion (sec. 2.2).
 
     Neither tool speed nor clearance from a table beyond the usual one is limited.
+
+    Args:
+        robot: type of the arm; the limits of the paper replace its limits.
     """
     limited = replace(
         robot,
@@ -242,9 +286,8 @@ def paper_request(robot: RobotDescription) -> DesignRequest:
         max_velocity=np.full(robot.dof, MAX_VELOCITY),
         max_acceleration=np.full(robot.dof, MAX_ACCELERATION),
     )
-    base = raviola_base(
-        FullRegressor(robot, ArmDynamics(robot, Setup()).model.gravity.linear)
-    )
+    gravity = ArmDynamics(robot, Setup()).model.gravity.linear
+    base = raviola_base(FullRegressor(robot, gravity))
     return DesignRequest(limited, centre=CENTRE, tool_speed=float("inf"), base=base)
 
 
@@ -256,8 +299,8 @@ def predicted_torque(
 ) -> tuple[Array, Array, Array]:
     """Torque of a recording, measured and predicted by base parameters.
 
-    The measured one is current times torque constant of the robot file and gear ratio;
-    motions that gaps separate follow one another.
+    The measured torque is current times torque constant of the robot file and gear ratio.
+    Motions that gaps separate follow one another.
 
     Args:
         bag: the recording.
@@ -267,19 +310,47 @@ def predicted_torque(
     Returns:
         Time since the start [samples], s, measured and predicted torque, joint side
         [samples, n], N m.
+
+    Raises:
+        UrEnergyError: the recording cannot be used.
     """
     fit = BaseParameterFit(robot, base.gravity)
-    parts = []
+    times = []
+    measured = []
+    predicted = []
     with closing(read_recording(bag, robot)) as recording:
         for motion in recording.motions:
             columns = fit.regressor(motion.q, motion.qd, motion.qdd)
-            predicted = columns[:, :, fit.regrouping.base] @ base.parameters.values
-            measured = motion.current * robot.gear_ratio * robot.torque_constant
-            parts.append((motion.time, measured, predicted))
-    time, measured, predicted = (
-        np.concatenate(each) for each in zip(*parts, strict=True)
+            base_columns = columns[:, :, fit.regrouping.base]
+            times.append(motion.time)
+            measured.append(motion.current * robot.gear_ratio * robot.torque_constant)
+            predicted.append(base_columns @ base.parameters.values)
+    time = np.concatenate(times)
+    return time - time[0], np.concatenate(measured), np.concatenate(predicted)
+
+
+def _draw_elbow_torque(session: ProtocolRun, bag: Path, base: BagBaseParameters) -> None:
+    """Draw Fig. 3: torque of the elbow, measured and predicted [N m], over time [s].
+
+    Args:
+        session: the run, with the robot and the folder of pictures.
+        bag: recording of the validation trajectory.
+        base: identified base parameters.
+    """
+    time, measured, predicted = predicted_torque(bag, session.robot, base)
+    curves: list[tuple[str, Role, Array]] = [
+        ("measured", "measured", measured[:, _ELBOW]),
+        ("model", "model", predicted[:, _ELBOW]),
+    ]
+    chart = comparison_chart(
+        "s1_elbow_torque",
+        "Torque of the elbow on the validation trajectory",
+        time,
+        curves,
+        session.robot.joint_names[_ELBOW],
+        "torque [N m]",
     )
-    return time - time[0], measured, predicted
+    session.picture(chart, "Fig. 3")
 
 
 # Section 3.2: the same identification on the cold and on the warm arm.
@@ -295,11 +366,14 @@ def campaign_rows(
     """Warm the arm up with the motion, repeat the run, and compare the base parameters.
 
     Args:
-        session: whose arm has run the motion cold.
+        session: the run; its arm has run the motion cold.
         paper: published values.
-        motion: of both runs.
+        motion: motion of both runs.
         cold_bag: recording of the cold run.
         cold: base parameters of the cold run.
+
+    Raises:
+        UrEnergyError: the motion or the identification is not possible.
     """
     seconds = _QUICK_WARM_UP if session.quick else WARM_UP
     warm_bag = session.record("excitation_warm", motion, warm_up=seconds)
@@ -326,18 +400,23 @@ def _friction_rows(
     warm: BagBaseParameters,
     differs: tuple[str, ...],
 ) -> list[ResultRow]:
-    """Friction of both states, and its change."""
+    """Friction of both states (Fig. 4), and its change [%] (sec. 3.2).
+
+    Args:
+        paper: published values.
+        cold: base parameters of the cold run.
+        warm: base parameters of the warm run.
+        differs: conditions that are not as in the paper.
+    """
     rows = []
     for name, kind, unit in (("Coulomb", "fc", "N m"), ("viscous", "fv", "N m s/rad")):
         own = _group(cold, kind)
-        states = {
-            "cold": cold.parameters.values[own],
-            "warm": warm.parameters.values[own],
-        }
-        for state, values in states.items():
-            words: dict[str, Any] = {"name": name, "state": state, "unit": unit}
-            rows.append(paper.row("friction", values, differs=differs, **words))
-        change = 100 * (states["warm"] / states["cold"] - 1)
+        cold_values = cold.parameters.values[own]
+        warm_values = warm.parameters.values[own]
+        words: dict[str, Any] = {"name": name, "unit": unit, "differs": differs}
+        rows.append(paper.row("friction", cold_values, state="cold", **words))
+        rows.append(paper.row("friction", warm_values, state="warm", **words))
+        change = 100 * (warm_values / cold_values - 1)
         rows.append(paper.row(f"{name.lower()}_change", change, differs=differs))
     return rows
 
@@ -348,34 +427,46 @@ def _unchanged_rows(
     warm: BagBaseParameters,
     differs: tuple[str, ...],
 ) -> list[ResultRow]:
-    """Parameters that temperature should not change."""
+    """Relative change of base parameters that temperature should not change (Fig. 4).
+
+    Args:
+        paper: published values.
+        cold: base parameters of the cold run.
+        warm: base parameters of the warm run.
+        differs: conditions that are not as in the paper.
+    """
     rows = []
     for name, kind in _UNCHANGED:
         own = _group(cold, kind)
-        first = cold.parameters
-        second = warm.parameters
-        change = second.values[own] - first.values[own]
-        size = float(np.linalg.norm(change) / np.linalg.norm(first.values[own]))
-        alike = float(
-            np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own]))
+        cold_values = cold.parameters.values[own]
+        change = warm.parameters.values[own] - cold_values
+        relative = float(np.linalg.norm(change) / np.linalg.norm(cold_values))
+        deviation = np.hypot(cold.parameters.std[own], warm.parameters.std[own])
+        share_alike = float(np.mean(np.abs(change) <= 2 * deviation))
+        row = paper.row(
+            "unchanged",
+            relative,
+            differs=differs,
+            count=len(own),
+            name=name,
+            alike=f"{100 * share_alike:.0f}",
         )
-        words: dict[str, Any] = {
-            "count": len(own),
-            "name": name,
-            "alike": f"{100 * alike:.0f}",
-        }
-        rows.append(paper.row("unchanged", size, differs=differs, **words))
+        rows.append(row)
     return rows
 
 
 def _group(base: BagBaseParameters, kind: str) -> Indices:
-    """Indices of the base parameters of a group; kind "" stands for the inertial ones."""
+    """Indices of the base parameters of a group.
+
+    Args:
+        base: identified base parameters.
+        kind: "fc", "fv" or "Ja"; "" for the inertial parameters.
+    """
     regrouping = base.parameters.regrouping
-    own = [regrouping.names[column].split("_")[0] for column in regrouping.base]
-    drives = {"fc", "fv", "Ja"}
-    return np.flatnonzero(
-        [name == kind or (not kind and name not in drives) for name in own]
-    )
+    kinds = [regrouping.names[column].split("_")[0] for column in regrouping.base]
+    if kind:
+        return np.flatnonzero([each == kind for each in kinds])
+    return np.flatnonzero([each not in DRIVE for each in kinds])
 
 
 def _temperatures(bag: Path) -> Array:
@@ -385,7 +476,12 @@ def _temperatures(bag: Path) -> Array:
 
 
 def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChart:
-    """Friction of both states as bars."""
+    """Chart of Fig. 4: friction of both states as bars [N m and N m s/rad], by parameter.
+
+    Args:
+        cold: base parameters of the cold run.
+        warm: base parameters of the warm run.
+    """
     own = np.concatenate([_group(cold, "fc"), _group(cold, "fv")])
     names = cold.parameters.regrouping.names
     columns = cold.parameters.regrouping.base[own]
@@ -402,7 +498,12 @@ def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChar
 
 
 def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineChart:
-    """The other base parameters of both states."""
+    """Chart of Fig. 4: the other base parameters [kg m^2, kg m] over their number.
+
+    Args:
+        cold: base parameters of the cold run.
+        warm: base parameters of the warm run.
+    """
     panels = []
     for name, kind in _UNCHANGED:
         own = _group(cold, kind)
@@ -412,10 +513,9 @@ def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineCh
             Line("warm", number, warm.parameters.values[own], joint=1),
         )
         panels.append(Panel(f"{len(own)} {name} parameters", lines))
-    title = "Inertial base parameters of the cold and the warm arm (kg m², kg m)"
     return LineChart(
         key="s1_inertial_cold_and_warm",
-        title=title,
+        title="Inertial base parameters of the cold and the warm arm (kg m², kg m)",
         x_label="number of the base parameter",
         panels=tuple(panels),
         columns=1,

@@ -11,7 +11,8 @@ stand beside them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
-from ur_energy_model.papers.published_models import Ecbot, EcbotTest
+from ur_energy_model.papers.s2_models import Ecbot, EcbotTest, Measured
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.typing import Array
@@ -34,11 +35,16 @@ _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 """Joint positions with clearance on all sides for every UR arm [rad]; at the home position the hand
 of a UR5 is too close to its forearm for sinusoids."""
 _RECORDINGS = 2  # of training, which together have the samples of the paper
-# duration of a recording of a quick run [s]; it has one of training
-_QUICK_SECONDS = 20.0
-# largest amplitude of six and of seven joints [rad]
-_WIDTH = 0.6
-_SEVEN_JOINT_WIDTH = 0.45
+_QUICK_SECONDS = (
+    20.0  # duration of a recording of a quick run, which has one of training [s]
+)
+_TEST_FREQUENCY = 0.8  # frequencies of testing over those of training
+_FREQUENCIES = (0.12, 0.4)  # lowest and highest frequency of a joint in training [Hz]
+_WIDTH = 0.6  # largest amplitude of an arm with six joints [rad]
+_SEVEN_JOINT_WIDTH = 0.45  # largest amplitude of an arm with seven joints [rad]
+_SPEED_SHARE = 0.5  # share of the speed limits that the sinusoids use
+_ACCELERATION_SHARE = 0.6  # share of the acceleration limits that the sinusoids use
+_CENTRE_SPREAD = 0.2  # the centre of the sinusoids varies by so much [rad]
 _TRIES = 20  # positions about each candidate at which its clearance is evaluated
 _PARTS = {"train": "training", "test": "testing"}
 
@@ -51,24 +57,29 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         paper: published values of the protocol.
 
     Returns:
-        The rows of the paper with what was found, written to the folder, too.
+        The rows of the paper with the values found here, written to the folder, too.
 
     Raises:
         UrEnergyError: a motion or an identification is not possible.
     """
     robot = session.robot
-    count = 1
-    seconds = _QUICK_SECONDS
-    test_seconds = _QUICK_SECONDS
-    if not session.quick:
+    if session.quick:
+        count = 1
+        seconds = _QUICK_SECONDS
+        test_seconds = _QUICK_SECONDS
+    else:
         count = _RECORDINGS
-        test_seconds = float(paper["test_seconds"])
         seconds = math.ceil(paper["samples"] / (count * robot.rate))
-    training = [
-        _record(session, "training" if k == 0 else f"training_{k + 1}", 1.0, k, seconds)
-        for k in range(count)
-    ]
-    testing = _record(session, "testing", 0.8, count, test_seconds)
+        test_seconds = float(paper["test_seconds"])
+    training = []
+    for k in range(count):
+        name = "training" if k == 0 else f"training_{k + 1}"
+        motion = _safe_sinusoids(session, 1.0, seconds, session.seed + k)
+        training.append(session.record(name, motion))
+    test_motion = _safe_sinusoids(
+        session, _TEST_FREQUENCY, test_seconds, session.seed + count
+    )
+    testing = session.record("testing", test_motion)
     ecbot = Ecbot(robot, training)
     tests = {"train": ecbot.test(training), "test": ecbot.test([testing])}
     rows = [
@@ -80,72 +91,105 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     rows += _parameter_rows(paper, ecbot)
     rows += _table_1(paper, robot)
     rows += _our_rows(session, paper, training, testing)
-    _draw(session, tests)
+    _draw_power(session, tests["test"])
+    _draw_errors(session, tests)
     return session.finish(paper, rows)
 
 
-def _record(
-    session: ProtocolRun, name: str, factor: float, offset: int, duration: float
-) -> Path:
-    motions = _sinusoids(session, factor, duration)
-    motion = session.first_safe(motions, session.seed + offset)
-    return session.record(name, motion)
-
-
-def _sinusoids(
-    session: ProtocolRun, frequency_factor: float, duration: float
-) -> Callable[[int], RepeatedMotion]:
-    """Seeded sinusoids of all joints around an open position (eq. 24).
+def _safe_sinusoids(
+    session: ProtocolRun, frequency_factor: float, duration: float, seed: int
+) -> RepeatedMotion:
+    """Seeded sinusoids of all joints around an open position (eq. 24) that pass all checks.
 
     Args:
-        session: with the arm, whose limits of speed and acceleration bound the amplitudes.
-        frequency_factor: on the frequencies of all joints.
+        session: the run, whose arm limits the amplitudes.
+        frequency_factor: factor on the frequencies of all joints.
         duration: of the motion [s].
+        seed: of the frequencies and of the centre.
 
-    Returns:
-        A function that makes the motion of a seed.
+    Raises:
+        MotionRefusedError: no motion passes the checks.
     """
     robot = session.robot
     home = _open_position(robot)
+    largest = np.full(robot.dof, _width(robot))
 
-    def motion(seed: int) -> RepeatedMotion:
+    def sinusoids(seed: int) -> RepeatedMotion:
         random = np.random.default_rng(seed)
-        frequency = frequency_factor * random.permutation(
-            np.linspace(0.12, 0.4, robot.dof)
-        )
-        speed = 2 * np.pi * frequency
-        amplitude = np.minimum.reduce(
-            [
-                np.full(
-                    robot.dof, _WIDTH if robot.dof == len(_OPEN) else _SEVEN_JOINT_WIDTH
-                ),
-                0.5 * robot.max_velocity / speed,
-                0.6 * robot.max_acceleration / speed**2,
-            ]
-        )
-        centre = home + random.uniform(-0.2, 0.2, robot.dof)
-        return RepeatedMotion(
-            robot.name, Sinusoids(centre, amplitude, frequency, duration)
-        )
+        frequencies = random.permutation(np.linspace(*_FREQUENCIES, robot.dof))
+        frequency = frequency_factor * frequencies
+        angular = 2 * np.pi * frequency
+        by_speed = _SPEED_SHARE * robot.max_velocity / angular
+        by_acceleration = _ACCELERATION_SHARE * robot.max_acceleration / angular**2
+        amplitude = np.minimum.reduce([largest, by_speed, by_acceleration])
+        centre = home + random.uniform(-_CENTRE_SPREAD, _CENTRE_SPREAD, robot.dof)
+        motion = Sinusoids(centre, amplitude, frequency, duration)
+        return RepeatedMotion(robot.name, motion)
 
-    return motion
+    return session.first_safe(sinusoids, seed)
+
+
+def _width(robot: RobotDescription) -> float:
+    """Largest amplitude of the sinusoids of an arm [rad]."""
+    return _WIDTH if robot.dof == len(_OPEN) else _SEVEN_JOINT_WIDTH
 
 
 def _open_position(robot: RobotDescription) -> Array:
     """Centre of the sinusoids [n], rad.
 
-    For arms other than UR's, of the positions with every joint at zero or half a turn,
-    the one with most clearance in its neighbourhood.
+    For arms other than UR's it is, among the positions with every joint at zero or half a
+    turn, the position with most clearance in its neighbourhood.
     """
     if robot.dof == len(_OPEN):
         return _OPEN
     corners = np.pi * np.array(list(product((0.0, 1.0), repeat=robot.dof)))
     corners = corners[(corners <= robot.max_position).all(axis=1)]
-    width = _SEVEN_JOINT_WIDTH
+    width = _width(robot)
     around = np.random.default_rng(0).uniform(-width, width, (_TRIES, robot.dof))
-    tries = (corners[:, None] + around).reshape(-1, robot.dof)
-    clearance = ArmGeometry(robot).distances(tries).min(axis=1).reshape(len(corners), -1)
-    return np.asarray(corners[np.argmax(clearance.min(axis=1))])
+    positions = (corners[:, None] + around).reshape(-1, robot.dof)
+    clearance = ArmGeometry(robot).distances(positions).min(axis=1)
+    least = clearance.reshape(len(corners), _TRIES).min(axis=1)
+    return np.asarray(corners[np.argmax(least)])
+
+
+@dataclass(frozen=True)
+class PublishedErrors:
+    """Table II: errors of one arm on one data set; None for values that the paper lacks.
+
+    Attributes:
+        dynamics_rmse: RMSE_D (eq. 25) [A or N m].
+        dynamics_percent: %RMSE_D (eq. 26) [%].
+        power_rmse: RMSE (eq. 22) [W].
+        power_percent: %RMSE (eq. 23) [%].
+        power_r2: coefficient of determination of the power.
+    """
+
+    dynamics_rmse: float | None = None
+    dynamics_percent: float | None = None
+    power_rmse: float | None = None
+    power_percent: float | None = None
+    power_r2: float | None = None
+
+    @classmethod
+    def of(
+        cls, paper: Paper, robot: str, part: str, measured: Measured
+    ) -> PublishedErrors:
+        """The errors that the paper prints.
+
+        Args:
+            paper: published values.
+            robot: name of the arm.
+            part: "train" or "test".
+            measured: quantity that the arm measures here; errors of the dynamic model
+                have no published value where the arm of the paper measured another one.
+        """
+        table = paper.inputs.get(robot)
+        if table is None:
+            return cls()
+        dynamics = [None, None]
+        if table["measured"] == measured:
+            dynamics = table[f"dynamics_{part}"]
+        return cls(*dynamics, *table[part])
 
 
 def error_rows(
@@ -154,68 +198,84 @@ def error_rows(
     """Table II for training or testing, figure by figure.
 
     Args:
-        paper: published values; an arm that it does not have gets rows without them.
+        paper: published values; an arm that the paper does not have gets rows without.
         robot: name of the arm.
         part: "train" or "test".
         test: errors of EcBot's models.
         ecbot: the models.
     """
-    theirs = paper.inputs.get(robot)
-    differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
-    dynamics: list[Any] = [None, None]
-    power: list[Any] = [None, None, None]
-    if theirs is not None:
-        power = theirs[part]
-        if theirs["measured"] == ecbot.measured:
-            dynamics = theirs[f"dynamics_{part}"]
-    current = ecbot.measured == "current"
-    words = {
+    words: dict[str, Any] = {
         "part": _PARTS[part],
-        "what": "current" if current else "joint torque",
-        "unit": "A" if current else "N m",
-        "equations": "12, 16" if current else "11, 17",
+        "what": "joint torque",
+        "unit": "N m",
+        "equations": "11, 17",
+        "differs": ("arm and data",),
     }
-    named: dict[str, Any] = {"differs": differs, **words}
-    rows = [
-        paper.row(key, here, published=published, **named)
-        for key, published, here in (
-            ("dynamics_rmse", dynamics[0], test.dynamics.rmse),
-            ("dynamics_percent", dynamics[1], test.dynamics.rmse_percent),
-            ("rmse", power[0], test.power.rmse),
-            ("rmse_percent", power[1], test.power.rmse_percent),
-            ("rmse_measured", None, test.power_from_measured.rmse),
-        )
-    ]
-    if theirs is not None:  # 1 - r2 is the square of the RMSE over the variance
-        factor = 1 + (rows[2].tolerance or 0.0) * np.array([1, -1])
-        named |= {"within": tuple(1 - (1 - power[2]) * factor**2), "published": power[2]}
-    return [*rows, paper.row("r2", float(test.power.r2[0]), **named)]
+    if ecbot.measured == "current":
+        words |= {"what": "current", "unit": "A", "equations": "12, 16"}
+    if robot not in paper.inputs:
+        words["differs"] = ("type of arm and data",)
+    theirs = PublishedErrors.of(paper, robot, part, ecbot.measured)
+    rows = []
+    for key, published, here in (
+        ("dynamics_rmse", theirs.dynamics_rmse, test.dynamics.rmse),
+        ("dynamics_percent", theirs.dynamics_percent, test.dynamics.rmse_percent),
+        ("rmse", theirs.power_rmse, test.power.rmse),
+        ("rmse_percent", theirs.power_percent, test.power.rmse_percent),
+        ("rmse_measured", None, test.power_from_measured.rmse),
+    ):
+        rows.append(paper.row(key, here, published=published, **words))
+    if theirs.power_r2 is not None:
+        tolerance = paper.published_row("rmse").tolerance or 0.0
+        words["published"] = theirs.power_r2
+        words["within"] = _r2_within(theirs.power_r2, tolerance)
+    rows.append(paper.row("r2", float(test.power.r2[0]), **words))
+    return rows
 
 
-_DIGITS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}  # decimal places of Table I
+def _r2_within(r2: float, tolerance: float) -> tuple[float, float]:
+    """Range of r2 for an RMSE within a tolerance.
+
+    1 - r2 is the square of the RMSE over the variance of the measured power.
+
+    Args:
+        r2: published coefficient of determination.
+        tolerance: relative tolerance of the RMSE.
+    """
+    low = 1 - (1 - r2) * (1 + tolerance) ** 2
+    high = 1 - (1 - r2) * (1 - tolerance) ** 2
+    return low, high
+
+
+_DECIMALS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}  # decimal places of Table I
+_ROUNDING = 0.51  # half a unit of the last place, and a little for binary numbers
 
 
 def _table_1(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
-    """Table I beside the robot file, which it should round."""
+    """Table I beside the robot file, whose values the table should round."""
     ours = {
-        "d": robot.d, "a": robot.a, "mass": robot.mass, "first_centre": robot.center_of_mass[0],
-    }  # fmt: skip
+        "d": robot.d,
+        "a": robot.a,
+        "mass": robot.mass,
+        "first_centre": robot.center_of_mass[0],
+    }
     if robot.name not in paper["table_1"]:
         return [paper.row(key, here) for key, here in ours.items()]
     rows = []
-    for key, theirs in paper["table_1"][robot.name].items():
-        rounding = 0.51 * 10.0 ** -_DIGITS[key]
-        within = np.array(theirs) - rounding, np.array(theirs) + rounding
-        off = np.flatnonzero(np.abs(ours[key] - theirs) > rounding) + 1
-        note = f"entry {', '.join(map(str, off))}"
-        rows.append(paper.row(key, ours[key], published=theirs, within=within, note=note))
+    for key, published in paper["table_1"][robot.name].items():
+        here = ours[key]
+        rounding = _ROUNDING * 10.0 ** -_DECIMALS[key]
+        within = np.array(published) - rounding, np.array(published) + rounding
+        wrong = np.flatnonzero(np.abs(here - published) > rounding) + 1
+        note = f"entry {', '.join(map(str, wrong))}"
+        rows.append(paper.row(key, here, published=published, within=within, note=note))
     return rows
 
 
 def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[ResultRow]:
-    """What eq. 18-21 found; the paper does not print it."""
+    """Section III-C: constants by eq. 18-21, which the paper does not print."""
     dynamics = ecbot.dynamics
-    law = "12" if ecbot.measured == "current" else "11"
+    equation = "12" if ecbot.measured == "current" else "11"
     found = {
         "torque_constant": dynamics.torque_constant,
         "viscous": dynamics.viscous,
@@ -224,14 +284,29 @@ def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[ResultRow]:
         "constant_power": float(ecbot.coefficients[0]),
     }
     return [
-        paper.row(key, here, law=law) for key, here in found.items() if here is not None
+        paper.row(key, here, law=equation)
+        for key, here in found.items()
+        if here is not None
     ]
 
 
 def _our_rows(
     session: ProtocolRun, paper: Paper, training: list[Path], testing: Path
 ) -> list[ResultRow]:
-    """Power of both models of `ur_energy identify` on the testing data."""
+    """RMSE [W], RMSE [% of range] and R2 of the power on the testing data, by our fits.
+
+    Both power models of `ur_energy identify` are fitted, EcBot's free one and the physical
+    one, and saved to the folder of the run.
+
+    Args:
+        session: the run.
+        paper: published values.
+        training: recordings that are fitted.
+        testing: recording that is predicted.
+
+    Raises:
+        UrEnergyError: the recordings cannot be used.
+    """
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):
         found = identify(
@@ -252,23 +327,41 @@ def _our_rows(
     return rows
 
 
-def _draw(session: ProtocolRun, tests: Mapping[str, EcbotTest]) -> None:
-    test = tests["test"]
+def _draw_power(session: ProtocolRun, test: EcbotTest) -> None:
+    """Draw Fig. 4: power, measured and predicted from the motion [W], over time [s].
+
+    Args:
+        session: the run, with the robot and the folder of pictures.
+        test: curves of the testing data.
+    """
     lines = (
         Line("measured", test.time, test.measured_power, role="measured"),
         Line("model", test.time, test.model_power, joint=0),
     )
-    power: dict[str, Any] = {"x_label": "time [s]", "y_label": "power [W]", "columns": 1}
-    panels = (Panel(session.robot.name, lines),)
-    curves = LineChart(
-        key="s2_power", title="Power over time, testing", panels=panels, **power
+    chart = LineChart(
+        key="s2_power",
+        title="Power over time, testing",
+        x_label="time [s]",
+        y_label="power [W]",
+        panels=(Panel(session.robot.name, lines),),
+        columns=1,
     )
-    session.picture(curves, "Fig. 4")
-    bars = (Bars("RMSE", np.array([each.power.rmse for each in tests.values()])),)
-    names = tuple(_PARTS.values())
-    title: dict[str, Any] = {
-        "key": "s2_rmse",
-        "title": "RMSE of power",
-        "y_label": "RMSE [W]",
-    }
-    session.picture(BarChart(categories=names, bars=bars, **title), "Fig. 5")
+    session.picture(chart, "Fig. 4")
+
+
+def _draw_errors(session: ProtocolRun, tests: Mapping[str, EcbotTest]) -> None:
+    """Draw Fig. 5: RMSE of the power [W] in training and in testing, as bars.
+
+    Args:
+        session: the run, with the folder of pictures.
+        tests: errors by part of the data, "train" and "test".
+    """
+    rmse = np.array([tests[part].power.rmse for part in _PARTS])
+    chart = BarChart(
+        key="s2_rmse",
+        title="RMSE of power",
+        y_label="RMSE [W]",
+        categories=tuple(_PARTS.values()),
+        bars=(Bars("RMSE", rmse),),
+    )
+    session.picture(chart, "Fig. 5")
