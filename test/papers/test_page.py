@@ -15,13 +15,12 @@ from test.papers.ready_stage import ReadyStage
 from ur_energy_model.papers.page import (
     MARKDOWN,
     UNPLACED,
-    StageResult,
     markdown,
     run_papers,
-    run_stages,
     side_by_side,
 )
 from ur_energy_model.papers.protocol import Paper, PublishedItem, paper
+from ur_energy_model.papers.stage_runs import StageResult, run_stages
 
 PAPER = Paper(
     "s1",

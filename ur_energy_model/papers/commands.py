@@ -104,11 +104,11 @@ def _run_all(options: ProtocolOptions) -> None:
 def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
     """Run one protocol on a robot, or on a simulated controller.
 
-    Between its recordings, payloads are mounted: by a command to a simulated controller,
-    or by the user, who is asked.
+    Payloads are mounted between recordings: on a simulated arm by a command, on a robot by
+    the user, who is asked. Without a terminal or with --yes nobody can mount them.
 
     Args:
-        options: of the command.
+        options: options of the command.
         host: address of the controller.
 
     Raises:
@@ -130,7 +130,6 @@ def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
         plan = replace(plan, arm=arm, another_arm=options.another_arm)
         return run_recorded(plan, host, bag, assume_yes=options.yes)
 
-    # by a command to a simulated arm, or by a user who is asked
     mount: Mount | None = None
     if info.simulated:
         mount = partial(_carry, host)
@@ -158,11 +157,11 @@ def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
 
 
 def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
-    """Print the published figures beside those that were obtained.
+    """Print the published figures beside the obtained figures.
 
     Args:
-        outcome: of a protocol.
-        folder: with its results.
+        outcome: outcome of a protocol.
+        folder: folder with its results.
         as_json: whether to print JSON.
     """
     if as_json:
@@ -186,10 +185,10 @@ def _carry(host: str, mass: float) -> None:
 
     Args:
         host: address of the simulated controller.
-        mass: of the payload [kg].
+        mass: mass of the payload [kg].
 
     Raises:
-        ControllerError: it refuses, or does not answer.
+        ControllerError: the controller refuses, or does not answer.
     """
     from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 

@@ -23,7 +23,7 @@ from ur_energy_model.typing import Array, Progress
 
 
 class GeneticSearch:
-    """The genetic search as a choice of --optimizer; a `DesignSearch`."""
+    """The genetic search as a choice of --optimizer, a `DesignSearch`."""
 
     def design(
         self,
@@ -33,7 +33,17 @@ class GeneticSearch:
         time_limit: float,
         progress: Progress | None = None,
     ) -> Design:
-        """`DesignSearch.design`, with the population and generations of the options."""
+        """Design a trajectory with population and generations of the options.
+
+        Args:
+            request: requirements on the trajectory.
+            given: options of the command.
+            time_limit: time limit of the search [s], see `genetic_search`.
+            progress: called with a fraction and a text.
+
+        Raises:
+            MotionRefusedError: no individual passed the checks.
+        """
         options = given.of(GeneticOptions)
         return genetic_search(
             request,
@@ -45,6 +55,9 @@ class GeneticSearch:
 
 
 SEARCH = GeneticSearch()
+_PARENTS = 2  # of a child; the first generation has at least as many individuals
+_ELITE = 10  # one of so many individuals survives unchanged
+_CHECKED = 20  # best individuals that the decisive check is tried on
 
 
 def genetic_search(
@@ -56,20 +69,20 @@ def genetic_search(
     time_limit: float = float("inf"),
     progress: Progress | None = None,
 ) -> Design:
-    """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
+    """Search with a genetic algorithm; the defaults are from Raviola et al. 2021 (300 x 5).
 
     Individuals are Fourier coefficients scaled into the joint limits; those that violate
     another limit rank behind all others. Selection is by tournament, crossover by
     blending, mutation is Gaussian, and the best tenth of each generation survives.
 
     Args:
-        request: what the trajectory must be; its seed determines all random choices.
+        request: requirements on the trajectory; the seed determines all random choices.
         population: number of individuals of a generation.
         generations: number of generations after the first, random one.
         binary: code the coefficients in bits (Machines 2024, 12(9), 595), with uniform
             crossover and flipped bits.
-        time_limit: time after which no individual and no generation is added [s]; the
-            last generation may take as long again.
+        time_limit: time after which no individual and no generation is added [s]; a
+            generation that has begun is finished.
         progress: called with a fraction and a text.
 
     Returns:
@@ -81,23 +94,27 @@ def genetic_search(
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng(request.seed)
-    first: list[tuple[Array, float]] = []
-    while len(first) < population and (
-        len(first) < 2 or time.monotonic() - begin < time_limit
-    ):
+    first: list[Array] = []
+    first_fitness: list[float] = []
+    while len(first) < population:
+        if len(first) >= _PARENTS and time.monotonic() - begin >= time_limit:
+            break
         x = problem.random_start(random)
-        first.append((x, _rank(problem, x)))
-    individuals, fitness = (np.array(each) for each in zip(*first, strict=True))
-    population = tried = len(first)
+        first.append(x)
+        first_fitness.append(_rank(problem, x))
+    individuals = np.array(first)
+    fitness = np.array(first_fitness)
+    population = len(first)
+    tried = population
     for generation in range(generations):
         if time.monotonic() - begin > time_limit:
             break
         if progress is not None:
             progress(generation / generations, f"generation {generation + 1}")
         order = np.argsort(fitness)
-        elite = order[: max(1, population // 10)]
+        elite = order[: max(1, population // _ELITE)]
         # Each of two parents is the fitter one of two individuals drawn at random.
-        pairs = random.integers(0, population, (population - len(elite), 2, 2))
+        pairs = random.integers(0, population, (population - len(elite), _PARENTS, 2))
         first_wins = fitness[pairs[..., 0]] < fitness[pairs[..., 1]]
         parents = individuals[np.where(first_wins, pairs[..., 0], pairs[..., 1])]
         if binary:
@@ -109,7 +126,7 @@ def genetic_search(
         individuals = np.concatenate([individuals[elite], children])
         fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
         tried += len(children)
-    for index in np.argsort(fitness)[:20]:
+    for index in np.argsort(fitness)[:_CHECKED]:
         x, verdict = problem.finish(individuals[index])
         if verdict.passed:
             return make_design(problem, x, begin, tried)
@@ -119,32 +136,39 @@ def genetic_search(
     )
 
 
+_BEYOND = 0.25  # reach of children beyond their parents, over the distance of the parents
+_MUTATED = 0.05  # share of the coefficients that mutate
+_MUTATION = 0.1  # standard deviation of a mutation [rad]
+
+
 def _blended_children(parents: Array, random: np.random.Generator) -> Array:
-    """Children between and a little beyond their parents, some coefficients mutated.
+    """Children between their parents or a little beyond, with some mutated coefficients.
 
     Args:
-        parents: [pairs, 2, ...].
+        parents: coefficients of pairs [pairs, 2, ...], rad.
         random: generator of all random choices.
 
     Returns:
-        One child of each pair [pairs, ...].
+        One child of each pair [pairs, ...], rad.
     """
-    blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
-    children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
-    mutated = random.random(children.shape) < 0.05
-    return np.asarray(children + mutated * 0.1 * random.standard_normal(children.shape))
+    mother = parents[:, 0]
+    father = parents[:, 1]
+    blend = random.uniform(-_BEYOND, 1 + _BEYOND, mother.shape)
+    children = mother + blend * (father - mother)
+    mutated = random.random(children.shape) < _MUTATED
+    steps = _MUTATION * random.standard_normal(children.shape)
+    return np.asarray(children + mutated * steps)
 
 
-_BITS = 16
-_FLIPPED = 0.01
-"""Bits of a coefficient between -pi and pi, and share of them that mutation flips."""
+_BITS = 16  # of a coefficient between -pi and pi
+_FLIPPED = 0.01  # share of the bits that mutation flips
 
 
 def _binary_children(parents: Array, random: np.random.Generator) -> Array:
-    """Children in binary code: each bit is that of either parent, some are flipped.
+    """Children in binary code: each bit is from either parent, and some bits are flipped.
 
     Args:
-        parents: [pairs, 2, ...], rad; what is beyond plus or minus pi is cut.
+        parents: coefficients of pairs [pairs, 2, ...], rad; clipped to plus or minus pi.
         random: generator of all random choices.
 
     Returns:
@@ -154,23 +178,27 @@ def _binary_children(parents: Array, random: np.random.Generator) -> Array:
     genes = np.round((np.clip(parents, -np.pi, np.pi) + np.pi) / step).astype(np.int64)
     mother = genes[:, 0]
     father = genes[:, 1]
-    mask = random.integers(0, 2**_BITS, mother.shape)
-    crossed = mother & mask | father & ~mask
+    from_mother = random.integers(0, 2**_BITS, mother.shape)  # a bit for each bit
+    crossed = (mother & from_mother) | (father & ~from_mother)
     is_flipped = random.random((*mother.shape, _BITS)) < _FLIPPED
     flips = is_flipped @ (1 << np.arange(_BITS))
     return np.asarray((crossed ^ flips) * step - np.pi)
+
+
+_NO_PENALTY = 1e-6  # penalty up to which no limit counts as violated
+_INFEASIBLE = 1e6  # more than any feasible objective
 
 
 def _rank(problem: DesignProblem, x: Array) -> float:
     """Objective on the search grid; any violated limit ranks behind all feasible values.
 
     Args:
-        problem: with objective and limits.
+        problem: objective and limits.
         x: free coefficients [2 L - 1, n], rad.
     """
     motion = problem.motion(x)
     penalty = float(problem.limits.penalty(*motion)[0])
     value = float(problem.objective.value(*motion))
-    if penalty > 1e-6:
-        return value + 1e6 * (1.0 + penalty)
+    if penalty > _NO_PENALTY:
+        return value + _INFEASIBLE * (1.0 + penalty)
     return value

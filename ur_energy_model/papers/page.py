@@ -1,69 +1,42 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""All stages run, and published beside obtained: every table and figure as one Markdown page.
+"""Published beside obtained: every table and figure of the papers as one Markdown page.
 
-`run_stages` runs the protocols in processes of their own, `side_by_side` puts what they
-found beside a paper's tables and figures, `markdown` writes the page, and `run_papers` does
-all of it.
+`side_by_side` puts results of stages beside the tables and figures of a paper, `markdown`
+makes the page, and `run_papers` runs all stages and writes the page.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ur_energy_model import __version__
-from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import write_text
-from ur_energy_model.interrupts import postponed
 from ur_energy_model.papers.protocol import VERDICT, Paper, PublishedItem, cell, papers
+from ur_energy_model.papers.stage_runs import ERROR, StageResult, run_stages
 from ur_energy_model.papers.stages import STAGES, Stage
-from ur_energy_model.processes import ChildProcess, single_threaded_children
 from ur_energy_model.typing import Progress
 
-UNPLACED = "Further figures"
-SETTINGS = "settings.json"
-ERROR = "error.txt"
-
-
-class StageResult(NamedTuple):
-    """What a stage left in its folder.
-
-    Attributes:
-        name: of the stage.
-        protocol: "s0" to "s4".
-        verdict: content of verdict.json; None if the stage failed or was not run.
-        error: why it failed; empty if it did not.
-    """
-
-    name: str
-    protocol: str
-    verdict: dict[str, Any] | None
-    error: str
+UNPLACED = "Further figures"  # heading of rows and pictures that belong to no item
 
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What was obtained for a table, figure or section of a paper.
+    """Results for a table, figure or section of a paper.
 
     Attributes:
-        item: of the paper.
-        rows: entries of "figures" in verdict.json, with the arm as "robot".
-        pictures: of "pictures" there, with file (in the output folder), caption and
-            robot.
+        item: table, figure or section of the paper.
+        rows: entries of "figures" in verdict.json, each with the arm as "robot", and with
+            "many" and "recorded" for the columns of the page.
+        pictures: entries with "file" in the output folder, "caption" and "robot".
     """
 
     item: PublishedItem
@@ -73,13 +46,14 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What was obtained for a paper.
+    """Results for a paper.
 
     Attributes:
-        paper: with what it shows.
-        items: its tables, figures and sections in order, then what belongs to none of them.
-        warnings: of its stages.
-        errors: of its stages, with their names.
+        paper: contents of the paper.
+        items: results for tables, figures and sections in the order of the paper, then
+            results that belong to no item.
+        warnings: warnings of the stages.
+        errors: errors of the stages, each after the name of the stage.
     """
 
     paper: Paper
@@ -89,22 +63,22 @@ class PaperResult:
 
     @property
     def verdicts(self) -> Counter[str]:
-        """Number of rows by verdict, without what differs."""
-        return Counter(
-            row["verdict"].split(";")[0].split(":")[0]
-            for each in self.items
-            for row in each.rows
-        )
+        """Number of rows by verdict, without the notes and conditions that follow it."""
+        counts: Counter[str] = Counter()
+        for item in self.items:
+            counts.update(_first_words(row["verdict"]) for row in item.rows)
+        return counts
 
     @property
     def missing(self) -> list[str]:
         """Places of the items for which nothing was obtained although something could be."""
-        return [
-            each.item.place
-            for each in self.items
-            if not (each.item.reason or each.pictures)
-            and all(row["here"] is None for row in each.rows)
-        ]
+        places = []
+        for result in self.items:
+            cannot = bool(result.item.reason)
+            has_value = any(row["here"] is not None for row in result.rows)
+            if not (cannot or result.pictures or has_value):
+                places.append(result.item.place)
+        return places
 
     def summary(self) -> tuple[str, int, str, str]:
         """Key, number of rows, verdicts and missing places, as a row of a table."""
@@ -119,13 +93,12 @@ class PaperResult:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """The results as plain values for JSON."""
         items = [
             {
-                **{
-                    name: getattr(each.item, name)
-                    for name in ("place", "shows", "reason")
-                },
+                "place": each.item.place,
+                "shows": each.item.shows,
+                "reason": each.item.reason,
                 "rows": each.rows,
                 "pictures": [picture["file"] for picture in each.pictures],
             }
@@ -141,125 +114,9 @@ class PaperResult:
         }
 
 
-# All stages, several at once in processes of their own; a stopped run is continued.
-
-
-def run_stages(
-    folder: Path,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-    draw: bool = True,
-    stages: Sequence[Stage] = STAGES,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> list[StageResult]:
-    """Run all stages, the longest first; those that an earlier run in this folder ended are kept.
-
-    Args:
-        folder: new, empty, or of an earlier run with the same settings.
-        seed: see `Stage.run`.
-        quick: see there.
-        draw: see there.
-        stages: to run; results have their order.
-        workers: processes at once, None for one per core.
-        progress: called with the share of stages done and a text.
-
-    Raises:
-        InputError: the folder contains something else.
-    """
-    prepare(folder, {"version": __version__, "seed": seed, "quick": quick})
-    waiting = [stage for stage in stages if stage_result(folder, stage).verdict is None]
-    running: dict[Stage, ChildProcess] = {}
-    count = workers or os.cpu_count() or 1
-    try:
-        while waiting or running:
-            while waiting and len(running) < count:
-                stage = waiting.pop(0)
-                shutil.rmtree(folder / stage.name, ignore_errors=True)
-                process = ChildProcess(
-                    target=_run, args=(stage, folder / stage.name, seed, quick, draw)
-                )
-                with postponed(), single_threaded_children():
-                    process.start()
-                    running[stage] = process
-            time.sleep(0.2)
-            for stage in [
-                stage for stage, process in running.items() if not process.is_alive()
-            ]:
-                code = running.pop(stage).exitcode
-                own = folder / stage.name
-                if not (own / VERDICT).is_file() and not (own / ERROR).is_file():
-                    write_text(own / ERROR, f"its process ended with exit code {code}\n")
-            if progress is not None:
-                done = len(stages) - len(waiting) - len(running)
-                names = ", ".join(stage.name for stage in running)
-                progress(
-                    done / len(stages), f"{done} of {len(stages)} done; running {names}"
-                )
-    finally:
-        for process in running.values():
-            process.kill()
-        for process in running.values():
-            process.join()
-    return [stage_result(folder, stage) for stage in stages]
-
-
-def stage_result(folder: Path, stage: Stage) -> StageResult:
-    """What a stage left in its folder; a damaged verdict counts as none.
-
-    Args:
-        folder: with the folders of all stages.
-        stage: one of them.
-    """
-    verdict = folder / stage.name / VERDICT
-    error = folder / stage.name / ERROR
-    if verdict.is_file():
-        with suppress(ValueError):  # one that is damaged is repeated
-            content = json.loads(verdict.read_text(encoding="utf-8"))
-            return StageResult(stage.name, stage.protocol, content, "")
-    reason = (
-        error.read_text(encoding="utf-8").strip() if error.is_file() else "was not run"
-    )
-    return StageResult(stage.name, stage.protocol, None, reason)
-
-
-def prepare(folder: Path, settings: dict[str, Any]) -> None:
-    """Make the output folder, or accept one that was begun with the same settings.
-
-    Args:
-        folder: of the output.
-        settings: that results depend on.
-
-    Raises:
-        InputError: it contains something else, or other settings.
-    """
-    file = folder / SETTINGS
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(file, json.dumps(settings) + "\n")
-        return
-    remedy = "choose another folder, or delete this one"
-    if not file.is_file():
-        raise InputError(
-            folder, "exists and was not begun by 'ur_energy protocol all'", remedy
-        )
-    try:
-        earlier = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        earlier = None
-    if earlier != settings:
-        raise InputError(folder, f"was begun with other settings ({earlier})", remedy)
-
-
-def _run(stage: Stage, folder: Path, seed: int, quick: bool, draw: bool) -> None:
-    """One stage, in its process; what goes wrong is left in the folder."""
-    try:
-        stage.run(folder, seed=seed, quick=quick, progress=lambda *_: None, draw=draw)
-    except UrEnergyError as error:
-        write_text(folder / ERROR, f"{error}\n")
-    except Exception:
-        write_text(folder / ERROR, traceback.format_exc())
+def _first_words(verdict: str) -> str:
+    """A verdict without its note (after a colon) and its conditions (after a semicolon)."""
+    return verdict.split(";")[0].split(":")[0]
 
 
 # papers.md: published beside obtained.
@@ -277,10 +134,10 @@ VERDICTS = (
     "definitions."
 )
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
-FEWEST = 5
-_ALIKE = 1e-3
-"""Values from which on a spread is shown or inputs are only counted; deviation of like values."""
-SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
+FEWEST_ARMS = 5  # least number of arms for a spread
+_FEWEST_COUNTED = 5  # least number of inputs that are counted instead of named
+_ALIKE = 1e-3  # largest relative standard deviation of values that count as one value
+SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")  # heads of the first table
 _AS_ALWAYS = ("; another arm and data", "; another data", "; another arm")
 """Differences that the introduction states for all rows."""
 
@@ -291,63 +148,90 @@ def side_by_side(
     seeds: Sequence[Sequence[StageResult]] = (),
     recorded: Mapping[str, str] | None = None,
 ) -> PaperResult:
-    """The paper with the rows and pictures of its stages at its tables and figures.
+    """Results of the stages of a paper, sorted by its tables, figures and sections.
 
     Args:
-        paper: with what it shows.
-        results: of all stages; those of other papers are passed over.
-        seeds: the same stages with other arms and seeds, for the spread of values.
-        recorded: values of real recordings as text, by the key of a row and its figure, or
-            by the arm and these, joined by spaces.
+        paper: contents of the paper.
+        results: results of all stages; stages of other papers are passed over.
+        seeds: results of the same stages with other arms and seeds, for the spread of
+            values.
+        recorded: values of real recordings as text, by the key of a row and its figure
+            joined by a space, or by the arm, the key and the figure joined by spaces.
     """
     known = recorded or {}
-    own = [result for result in results if result.protocol == paper.key]
-    others: dict[tuple[str, str, str], list[Any]] = {}
-    for result in chain.from_iterable(seeds):
-        for row in (result.verdict or {"figures": ()})["figures"]:
-            others.setdefault((result.name, row["key"], row["figure"]), []).append(
-                row["here"]
-            )
+    of_many_arms = _values_by_row(seeds)
     rows: dict[str, list[Mapping[str, Any]]] = {}
     pictures: dict[str, list[Mapping[str, Any]]] = {}
-    for result in own:
-        verdict = result.verdict or {"figures": [], "pictures": [], "robot": ""}
-        robot = {"robot": verdict["robot"]}
+    warnings: list[str] = []
+    errors = []
+    for result in results:
+        if result.protocol != paper.key:
+            continue
+        if result.error:
+            errors.append(f"{result.name}: {result.error}")
+        verdict = result.verdict
+        if verdict is None:
+            continue
+        warnings += verdict["warnings"]
+        robot = verdict["robot"]
         for row in verdict["figures"]:
-            found = others.get((result.name, row["key"], row["figure"]), ())
+            found = of_many_arms.get((result.name, row["key"], row["figure"]), ())
             name = f"{row['key']} {row['figure']}"
-            own_arm = known.get(name, known.get(f"{verdict['robot']} {name}", ""))
-            more = {"many": spread(found, row["published"]), "recorded": own_arm}
-            rows.setdefault(row["place"], []).append(row | robot | more)
+            more = {
+                "robot": robot,
+                "many": spread(found, row["published"]),
+                "recorded": known.get(name, known.get(f"{robot} {name}", "")),
+            }
+            rows.setdefault(row["place"], []).append(row | more)
         for picture in verdict["pictures"]:
             place, _, caption = picture["caption"].partition(": ")
             file = f"{result.name}/{picture['file']}"
-            pictures.setdefault(place, []).append(
-                {"file": file, "caption": caption, **robot}
-            )
+            entry = {"file": file, "caption": caption, "robot": robot}
+            pictures.setdefault(place, []).append(entry)
     items = [
         ItemResult(item, rows.pop(item.place, ()), pictures.pop(item.place, ()))
         for item in paper.items
     ]
     if rows or pictures:
-        left = (list(chain(*each.values())) for each in (rows, pictures))
-        items.append(ItemResult(PublishedItem(UNPLACED, "not in the paper"), *left))
-    warnings = [text for each in own for text in (each.verdict or {}).get("warnings", ())]
-    errors = [f"{each.name}: {each.error}" for each in own if each.error]
+        unplaced = ItemResult(
+            PublishedItem(UNPLACED, "not in the paper"),
+            list(chain.from_iterable(rows.values())),
+            list(chain.from_iterable(pictures.values())),
+        )
+        items.append(unplaced)
     return PaperResult(paper, items, list(dict.fromkeys(warnings)), errors)
 
 
-def spread(values: Sequence[Any], published: Any) -> str:
-    """How the values of many arms lie about the published one.
+def _values_by_row(
+    seeds: Sequence[Sequence[StageResult]],
+) -> dict[tuple[str, str, str], list[Any]]:
+    """Values of many arms, by the name of the stage, the key and the figure of the row.
 
     Args:
-        values: of the arms, the first one that of the page.
+        seeds: results of the same stages with other arms and seeds.
+    """
+    values: dict[tuple[str, str, str], list[Any]] = {}
+    for result in chain.from_iterable(seeds):
+        if result.verdict is None:
+            continue
+        for row in result.verdict["figures"]:
+            name = (result.name, row["key"], row["figure"])
+            values.setdefault(name, []).append(row["here"])
+    return values
+
+
+def spread(values: Sequence[Any], published: Any) -> str:
+    """How the values of many arms lie about the published value, as text.
+
+    Args:
+        values: value of each arm; the first arm is the arm of the page.
         published: value of the paper.
 
     Returns:
-        The first value, the 5 to 95 % range and the percentile of the published value; of
-        several numbers the percentiles alone. Empty for words, for values that are not
-        published, for too few of them, or for ones that hardly differ.
+        The first value, the 5 to 95 % range and the percentile of the published value;
+        for rows with several numbers the percentiles alone. Empty for words, for values
+        that the paper does not publish, for fewer than five arms, and for values that
+        hardly differ.
     """
     if published is None:
         return ""
@@ -356,15 +240,16 @@ def spread(values: Sequence[Any], published: Any) -> str:
         theirs = np.array(published, dtype=float)
     except (TypeError, ValueError):  # words, or values of several kinds
         return ""
-    if (
-        len(found) < FEWEST
-        or theirs.shape != found.shape[1:]
-        or not np.isfinite(found).all()
-    ):
+    if len(found) < FEWEST_ARMS or theirs.shape != found.shape[1:]:
+        return ""
+    if not np.isfinite(found).all():
         return ""
     if np.all(found.std(axis=0) <= _ALIKE * np.abs(found.mean(axis=0))):
         return ""
-    below = 100 * ((found < theirs).mean(axis=0) + (found <= theirs).mean(axis=0)) / 2
+    # Percentile: the mean of the shares below, and below or equal.
+    less = (found < theirs).mean(axis=0)
+    less_or_equal = (found <= theirs).mean(axis=0)
+    below = 100 * (less + less_or_equal) / 2
     if found.ndim > 1:
         return f"p{cell(np.round(below), '/')}"
     low, high = np.percentile(found, (5, 95)).tolist()
@@ -376,59 +261,74 @@ def markdown(
     remarks: Sequence[str] = (),
     place: Callable[[str], str] = lambda file: file,
 ) -> str:
-    """The page.
+    """The page in Markdown.
 
     Args:
-        results: of the papers, in order.
-        remarks: about the run.
-        place: returns where a picture of the output folder is, seen from the page.
+        results: results for the papers, in order.
+        remarks: sentences about the run.
+        place: returns the path of a picture seen from the page, given its path in the
+            output folder.
     """
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
-    lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
-    lines += [
-        f"- **{each.paper.key}**: {' '.join(each.paper.summary)}" for each in results
-    ]
-    lines += ["", *_table(SUMMARY, [result.summary() for result in results])]
+    if remarks:
+        lines += [f"- {remark}" for remark in remarks]
+        lines.append("")
     for result in results:
-        paper = result.paper
-        arms = dict.fromkeys(row["robot"] for each in result.items for row in each.rows)
-        about = f"{paper.source}. Simulated here: {', '.join(arms) or 'nothing'}."
-        lines += ["", f"## {paper.key}: {paper.title}", "", about, ""]
-        lines += [f"- failed: {error.splitlines()[-1]}" for error in result.errors]
-        lines += [f"- {warning}" for warning in result.warnings]
-        empty = [
-            each.item for each in result.items if not each.rows and not each.pictures
+        lines.append(f"- **{result.paper.key}**: {' '.join(result.paper.summary)}")
+    lines += ["", *_table(SUMMARY, [result.summary() for result in results])]
+    errata: list[str] = []
+    for result in results:
+        lines += _chapter(result, place)
+        errata += [
+            f"- {result.paper.key}, {erratum.place}: {erratum.text}"
+            for erratum in result.paper.errata
         ]
-        for each in result.items:
-            item = each.item
-            if each.rows:
-                lines += ["", f"### {item.place}: {item.shows}", "", *_of_rows(each.rows)]
-            for picture in each.pictures:
-                arm = f", {picture['robot']}" if len(arms) > 1 else ""
-                lines += [f"![]({place(picture['file'])})", ""]
-                lines += [f"{item.place}{arm}: {picture['caption']}", ""]
-        if empty:
-            reasons = (
-                f"{item.place} ({item.reason or 'not obtained'})" for item in empty
-            )
-            lines += ["", f"Without a value here: {'; '.join(reasons)}."]
-    errata = [
-        f"- {result.paper.key}, {each.place}: {each.text}"
-        for result in results
-        for each in result.paper.errata
-    ]
-    lines += ["", "## Errata", "", ERRATA, "", *errata] if errata else []
+    if errata:
+        lines += ["", "## Errata", "", ERRATA, "", *errata]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _chapter(result: PaperResult, place: Callable[[str], str]) -> list[str]:
+    """Lines of the chapter of a paper: source, errors, warnings, then its items in order.
+
+    Args:
+        result: results for the paper.
+        place: as in `markdown`.
+    """
+    paper = result.paper
+    arms = list(dict.fromkeys(row["robot"] for each in result.items for row in each.rows))
+    about = f"{paper.source}. Simulated here: {', '.join(arms) or 'nothing'}."
+    lines = ["", f"## {paper.key}: {paper.title}", "", about, ""]
+    lines += [f"- failed: {error.splitlines()[-1]}" for error in result.errors]
+    lines += [f"- {warning}" for warning in result.warnings]
+    without_value = []
+    for each in result.items:
+        item = each.item
+        if each.rows:
+            lines += ["", f"### {item.place}: {item.shows}", "", *_of_rows(each.rows)]
+        for picture in each.pictures:
+            arm = f", {picture['robot']}" if len(arms) > 1 else ""
+            lines += [f"![]({place(picture['file'])})", ""]
+            lines += [f"{item.place}{arm}: {picture['caption']}", ""]
+        if not each.rows and not each.pictures:
+            without_value.append(f"{item.place} ({item.reason or 'not obtained'})")
+    if without_value:
+        lines += ["", f"Without a value here: {'; '.join(without_value)}."]
+    return lines
+
+
 _MORE = {"of many arms": "many", "recorded": "recorded"}
-"""Columns that a table has where any row fills them, and the keys of their cells."""
+"""Heads of columns that a table has where any row fills them, and the keys of their cells."""
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is published or shown as a table with its definitions; of the rest the number.
+    """Lines of an item: a table of its rows, their definitions, inputs, and a count.
 
-    Several arms have a column each, and a figure one row.
+    Rows that the paper does not publish are only counted. Where several arms were run,
+    each arm has a column, and a figure has one line.
+
+    Args:
+        rows: rows of the item.
     """
     inputs = [row for row in rows if row["verdict"] == "input"]
     shown = [row for row in rows if row not in inputs and _is_shown(row)]
@@ -449,7 +349,9 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         lines += [f"{'. '.join(notes)}.", ""]
     if inputs:
         taken = list(dict.fromkeys(row["figure"] for row in inputs))
-        text = ", ".join(taken) if len(taken) < FEWEST else f"{len(taken)} figures"
+        text = f"{len(taken)} figures"
+        if len(taken) < _FEWEST_COUNTED:
+            text = ", ".join(taken)
         lines += [f"Input: {text}.", ""]
     unpublished = len(rows) - len(shown) - len(inputs)
     if unpublished:
@@ -458,14 +360,19 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _is_shown(row: Mapping[str, Any]) -> bool:
-    """Whether the page has a row that is no input."""
+    """Whether the page has a row: published, or shown although the paper has no value."""
     return bool(row["verdict"] != "not published" or row["shown"])
 
 
 def _table_of_one_arm(
     names: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """A line for each row, with what other arms show, where any row has that."""
+    """A table of one arm with a line for each row.
+
+    Args:
+        names: first cell of each line.
+        rows: rows of the item.
+    """
     more = {head: key for head, key in _MORE.items() if any(row.get(key) for row in rows)}
     heads = ["figure", "published", "here", *more, "", "tolerance"]
     lines = []
@@ -479,7 +386,15 @@ def _table_of_one_arm(
 def _table_of_arms(
     names: Sequence[str], rows: Sequence[Mapping[str, Any]], arms: Sequence[str]
 ) -> list[str]:
-    """A line for each figure, with all that is known of an arm in its column."""
+    """A table of several arms with a line for each figure and a column for each arm.
+
+    A cell has published value, value here, verdict, spread and recorded value of the arm.
+
+    Args:
+        names: figure of each row.
+        rows: rows of the item.
+        arms: names of the arms.
+    """
     figures: dict[str, dict[str, str]] = {}
     tolerances: dict[str, str] = {}
     for name, row in zip(names, rows, strict=True):
@@ -496,7 +411,7 @@ def _table_of_arms(
 
 
 def _short_verdict(row: Mapping[str, Any]) -> str:
-    """The verdict of a row without what the introduction states for all rows."""
+    """The verdict of a row without the conditions that the introduction states for all."""
     verdict = str(row["verdict"]).replace("not published", "")
     for always in _AS_ALWAYS:
         if verdict.endswith(always):
@@ -505,19 +420,33 @@ def _short_verdict(row: Mapping[str, Any]) -> str:
 
 
 def _tolerance(row: Mapping[str, Any]) -> str:
-    """Tolerance and its reason, or that of a range; empty where it decides nothing."""
+    """Tolerance of a row and its reason, or the reason of its range.
+
+    Empty where neither decides the verdict.
+    """
     if not row["because"] or not row["verdict"].startswith(("agrees", "differs")):
         return ""
     relative = "" if row["tolerance"] is None else f"{100 * row['tolerance']:g}%: "
     return f"{relative}{row['because']}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    lines = [
-        [str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows
-    ]
-    first, *others = ["|" + "|".join(line) + "|" for line in (head, *lines)]
-    return [first, "|" + "---|" * len(head), *others]
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Lines of a table in Markdown.
+
+    Args:
+        heads: heads of the columns.
+        rows: cells of each line.
+    """
+    lines = [_table_line(heads), "|" + "---|" * len(heads)]
+    for row in rows:
+        cells = [str(text).replace("|", "\\|").replace("\n", " ") for text in row]
+        lines.append(_table_line(cells))
+    return lines
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    """A line of a table in Markdown."""
+    return "|" + "|".join(cells) + "|"
 
 
 # `ur_energy protocol all`: all stages, then papers.md.
@@ -540,31 +469,42 @@ def run_papers(
     """Run every protocol on simulated arms and write the page.
 
     Args:
-        folder: of the output, see `run_stages`.
-        seed: see `Stage.run`.
-        quick: see there.
-        seeds: number of further quick runs, for the spread of the figures: the same arms
-            first, then others; of the protocols in `SPREAD`.
-        recorded: see `side_by_side`, by the key of a paper.
-        stages: to run.
+        folder: output folder, see `run_stages`.
+        seed: seed of all arms and searches, see `Stage.run`.
+        quick: whether motions and searches are short, see `Stage.run`.
+        seeds: number of further quick runs of the protocols in `SPREAD`, for the spread of
+            the figures: with the same arms first, then with other arms.
+        recorded: values of real recordings, by the key of a paper, see `side_by_side`.
+        stages: stages to run.
         progress: called with the share of stages done and a text.
+
+    Returns:
+        Results for all papers, in order.
 
     Raises:
         InputError: the folder contains something else.
     """
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
     others = []
-    spread_of = [stage for stage in stages if stage.protocol in SPREAD]
-    for k in range(seeds):
-        own = folder / f"seed_{seed + k}"
-        settings = {"quick": True, "draw": False}
+    varying = [stage for stage in stages if stage.protocol in SPREAD]
+    for own_seed in range(seed, seed + seeds):
+        own = folder / f"seed_{own_seed}"
         found = run_stages(
-            own, seed=seed + k, stages=spread_of, progress=progress, **settings
+            own,
+            seed=own_seed,
+            quick=True,
+            draw=False,
+            stages=varying,
+            progress=progress,
         )
         others.append(found)
         for file in own.glob("*/*"):  # bags of many runs are large
-            if file.name not in (VERDICT, ERROR):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
+            if file.name in (VERDICT, ERROR):
+                continue
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink()
     known = recorded or {}
     results = [side_by_side(each, done, others, known.get(each.key)) for each in papers()]
     write_text(folder / MARKDOWN, markdown(results, (QUICK,) if quick else ()))

@@ -26,45 +26,53 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
 _RATED_TORQUE = {3: 150.0, 1: 28.0}
-"""Rated torque of these joint sizes [N m]: the paper finds the catalogue motors by it."""
+"""Rated torque by joint size [N m]; Clochiatti et al. 2024 choose the motors by it."""
 
 
 def catalogue_motor_constants(robot: RobotDescription) -> Array:
     """Motor constants k_m [n] that Clochiatti et al. take from the catalogue, N m/sqrt(W).
 
+    Args:
+        robot: type of the arm, n joints.
+
     Raises:
         InputError: a joint has none of the two sizes of a UR5e.
     """
-    known = {
-        _RATED_TORQUE[size]: value for size, value in CATALOGUE_MOTOR_CONSTANT.items()
+    by_torque = {
+        _RATED_TORQUE[size]: constant
+        for size, constant in CATALOGUE_MOTOR_CONSTANT.items()
     }
     rated = robot.max_torque.tolist()
-    if any(torque not in known for torque in rated):
+    if any(torque not in by_torque for torque in rated):
         raise InputError(
             "--power-model catalogue",
             f"the paper chose motors for joints of 150 and 28 N m only, not for a {robot.name}",
             "use physical or ecbot",
         )
-    return np.array([known[torque] for torque in rated])
+    return np.array([by_torque[torque] for torque in rated])
 
 
 def _free(robot: RobotDescription, constant: Array) -> Structure:
-    """EcBot's structure: free coefficients without a prior, and without delays."""
-    n = robot.dof
-    layout = PowerLayout(n)
+    """EcBot's structure (eq. 13-21): free coefficients without a prior, and without delays.
+
+    Args:
+        robot: type of the arm, n joints.
+        constant: torque constants, which the structure does not use.
+    """
+    joints = robot.dof
+    layout = PowerLayout(joints)
     size = layout.without_delays.stop
-    names = (
-        "standby",
-        *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)),
-    )
+    names = ["standby"]
+    for kind in ("R", "k", "driver", "L"):
+        names += [f"{kind}_{j}" for j in range(joints)]
     return Structure(
-        names,
-        np.eye(layout.width, size),
-        Prior(np.zeros(size), np.full(size, np.inf)),
-        np.zeros((n, size)),
-        np.zeros(n),
-        np.zeros(n, dtype=bool),
-        np.zeros(size, dtype=bool),
+        names=tuple(names),
+        basis=np.eye(layout.width, size),
+        prior=Prior(np.zeros(size), np.full(size, np.inf)),
+        torque=np.zeros((joints, size)),
+        base=np.zeros(joints),
+        own=np.zeros(joints, dtype=bool),
+        single=np.zeros(size, dtype=bool),
     )
 
 
@@ -72,21 +80,30 @@ def _catalogue(robot: RobotDescription, constant: Array) -> Structure:
     """The motors of Clochiatti et al. 2024, eq. 23, from the catalogue; standby power is free.
 
     Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver
-    losses. The paper has no standby power; without one its model could not be compared
-    with the bus.
+    losses. The paper has no standby power; without standby power its model could not be
+    compared with the bus.
+
+    Args:
+        robot: type of the arm, n joints.
+        constant: torque constants, motor side [n], N m/A.
+
+    Raises:
+        InputError: a joint has none of the two sizes of a UR5e.
     """
     layout = PowerLayout(robot.dof)
-    motors = layout.coefficients(
-        layout.copper, (constant / catalogue_motor_constants(robot)) ** 2
-    ) + layout.coefficients(layout.conversion, constant / KT_OVER_KB)
+    resistance = (constant / catalogue_motor_constants(robot)) ** 2
+    back_emf = constant / KT_OVER_KB
+    standby = layout.coefficients(layout.standby, 1.0)
+    motors = layout.coefficients(layout.copper, resistance)
+    motors += layout.coefficients(layout.conversion, back_emf)
     return Structure(
-        ("standby", "motors"),
-        np.column_stack([layout.coefficients(layout.standby, 1.0), motors]),
-        Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, EXACT])),
-        np.zeros((robot.dof, 2)),
-        constant,
-        np.zeros(robot.dof, dtype=bool),
-        np.zeros(2, dtype=bool),
+        names=("standby", "motors"),
+        basis=np.column_stack([standby, motors]),
+        prior=Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, EXACT])),
+        torque=np.zeros((robot.dof, 2)),
+        base=constant,
+        own=np.zeros(robot.dof, dtype=bool),
+        single=np.zeros(2, dtype=bool),
     )
 
 

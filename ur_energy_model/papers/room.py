@@ -69,8 +69,8 @@ class GeneticOptions:
     """Options of the genetic search for an exciting trajectory.
 
     Attributes:
-        population: individuals of each generation.
-        generations: how many of them.
+        population: number of individuals of a generation.
+        generations: number of generations after the first.
     """
 
     population: int = option(

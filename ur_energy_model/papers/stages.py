@@ -1,11 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The runs that `ur_energy protocol all` is made of, each on a simulated arm of its own.
+"""Protocols by name, and the stages of `ur_energy protocol all`.
 
-s0 is Clochiatti et al., Robotica 2024; s1 Raviola et al., RAAD 2021; s2 Heredia et al.,
-EcBot; s3 Battistini, Samori, Subini, slides; s4 Machines 2024, 12(9), 595. A stage is one
-protocol on one type of arm; the arm runs faster than real time, without network and clock.
+A stage is one protocol on one simulated arm of its own. The arm runs faster than real
+time, without network and clock. Protocol s0 is Clochiatti et al., Robotica 2024; s1
+Raviola et al., RAAD 2021; s2 Heredia et al., EcBot; s3 Battistini, Samori, Subini, slides;
+s4 Machines 2024, 12(9), 595.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position
 from ur_energy_model.typing import Progress
 
-# The protocols by name. s0: Clochiatti et al., Robotica 2024. s1: Raviola et al., RAAD
-# 2021. s2: Heredia et al., EcBot. s3: Battistini, Samori, Subini, slides. s4: Machines
-# 2024, 12(9), 595.
-
 PROTOCOLS: dict[str, Callable[[ProtocolRun, Paper], Outcome]] = {
-    each.__name__.rpartition(".")[2]: each.run for each in (s0, s1, s2, s3, s4)
+    "s0": s0.run,
+    "s1": s1.run,
+    "s2": s2.run,
+    "s3": s3.run,
+    "s4": s4.run,
 }
-"""Functions that run a protocol, by name."""
+"""Functions that run a protocol, by name of the protocol."""
 
 
 def run_protocol(name: str, session: ProtocolRun) -> Outcome:
     """Run a protocol.
 
     Args:
-        name: one of `PROTOCOLS`.
+        name: name in `PROTOCOLS`.
         session: the arm, the output folder, and how motions are run.
 
     Raises:
-        UrEnergyError: it cannot be run.
+        UrEnergyError: a motion or an identification is not possible.
     """
     return PROTOCOLS[name](session, paper(name))
 
@@ -60,18 +61,17 @@ def run_protocol(name: str, session: ProtocolRun) -> Outcome:
 
 SETTLING = 1.0  # rest that is recorded after a motion [s]
 _PIECE = 10.0  # arm time that is computed and written together [s]
-_PAYLOAD_CENTRE = (0.0, 0.0, 0.05)  # of a mounted payload, flange frame [m]
+_PAYLOAD_CENTRE = (0.0, 0.0, 0.05)  # centre of a mounted payload, flange frame [m]
+_NO_PAYLOAD = Payload(0.0, np.zeros(3))
 
 
 class SimulatedCell:
-    """Runs plans on one simulated arm.
-
-    What the arm did before, such as warming up, stays with it.
+    """Runs plans on one simulated arm, which keeps its temperature from plan to plan.
 
     Args:
         robot: type of the arm.
-        seed: of the individual arm and its noise.
-        options: of the simulation.
+        seed: seed of the individual arm and its noise.
+        options: options of the simulation.
         progress: called with NaN and a text with the arm time so far.
     """
 
@@ -106,33 +106,56 @@ class SimulatedCell:
         before = np.array(self.arm.outputs["joint_temperatures"])
         samples, error = self._record(motion, bag)
         after = np.array(self.arm.outputs["joint_temperatures"])
-        status = RecorderStatus(samples=samples)
-        return ExecutionResult(True, "", bag, status, error, np.stack([before, after]))
-
-    def mount(self, mass: float) -> None:
-        """Mount a payload [kg] without informing the controller; 0 takes it off."""
-        self.arm.carry(
-            Payload(mass, np.array(_PAYLOAD_CENTRE if mass else (0.0, 0.0, 0.0)))
+        return ExecutionResult(
+            completed=True,
+            reason="",
+            bag=bag,
+            status=RecorderStatus(samples=samples),
+            following_error=error,
+            temperatures=np.stack([before, after]),
         )
 
+    def mount(self, mass: float) -> None:
+        """Mount a payload without informing the controller.
+
+        Args:
+            mass: of the payload [kg]; 0 takes the payload off.
+        """
+        payload = Payload(mass, np.array(_PAYLOAD_CENTRE)) if mass else _NO_PAYLOAD
+        self.arm.carry(payload)
+
     def _approach(self, motion: PeriodicMotion) -> None:
+        """Move the arm to the start of a motion."""
         self.arm.command(MoveJ(motion.start))
         while self.arm.busy:
             self.arm.tick()
 
     def _follow(self, motion: PeriodicMotion, text: str) -> None:
-        """Run a motion without recording it."""
+        """Run a motion without a recording.
+
+        Args:
+            motion: motion to run.
+            text: purpose, for the progress.
+        """
         self.arm.command(Follow(motion))
-        ticks = round(_PIECE * self.arm.rate)
+        piece = round(_PIECE * self.arm.rate)  # cycles of the controller
         left = round(motion.duration * self.arm.rate)
         while left > 0:
-            for _ in range(min(ticks, left)):
+            for _ in range(min(piece, left)):
                 self.arm.tick()
-            left -= ticks
+            left -= piece
             self._report(text)
 
     def _record(self, motion: PeriodicMotion, bag: Path) -> tuple[int, float]:
-        """Run a motion into a bag; returns samples and largest following error [rad]."""
+        """Run a motion into a bag.
+
+        Args:
+            motion: motion to run.
+            bag: path of the new recording.
+
+        Returns:
+            Number of samples, and largest following error of a joint [rad].
+        """
         self.arm.command(Follow(motion))
         left = motion.duration + SETTLING
         samples = 0
@@ -162,13 +185,13 @@ class Stage:
     """One protocol on one simulated arm with these options.
 
     Attributes:
-        name: of its folder.
+        name: name of the stage and of its folder.
         protocol: "s0" to "s4".
         robot: name of the arm.
-        campaign: with cold and warm runs (s1).
-        paper_settings: trajectories with the limits and the genetic algorithm of the
-            paper.
-        options: of the simulated arm.
+        campaign: whether s1 has a cold and a warm run.
+        paper_settings: whether trajectories are designed with the limits and the genetic
+            algorithm of the paper.
+        options: options of the simulated arm.
     """
 
     name: str
@@ -190,14 +213,14 @@ class Stage:
         """Run the protocol into a new or empty folder, which then contains verdict.json.
 
         Args:
-            folder: of the output.
-            seed: of the arm, of its noise and of all searches.
-            quick: shorter motions and searches.
+            folder: output folder.
+            seed: seed of the arm, its noise and all searches.
+            quick: whether motions and searches are short.
             progress: called with a fraction and a text.
             draw: whether pictures are drawn.
 
         Raises:
-            UrEnergyError: it cannot be run.
+            UrEnergyError: a motion or an identification is not possible.
         """
         folder.mkdir(parents=True, exist_ok=True)
         robot = load_robot(self.robot)
@@ -206,7 +229,8 @@ class Stage:
         def cell_with(options: ArmOptions) -> SimulatedCell:
             return SimulatedCell(robot, seed, options, progress)
 
-        cell = cache(lambda: cell_with(options))  # not every protocol needs the arm
+        # Made on first use: not every protocol needs the arm.
+        cell = cache(lambda: cell_with(options))
         session = ProtocolRun(
             robot=robot,
             folder=folder,
@@ -225,7 +249,14 @@ class Stage:
 
 
 STAGES = (
-    Stage("s1", "s1", "ur5", True, True, ArmOptions(warmth=0.0, ambient=22.7)),
+    Stage(
+        "s1",
+        "s1",
+        "ur5",
+        campaign=True,
+        paper_settings=True,
+        options=ArmOptions(warmth=0.0, ambient=22.7),
+    ),
     Stage("s4", "s4", "qin2024", paper_settings=True),
     Stage("s4_payload", "s4", "ur5e", paper_settings=True),
     Stage("s2_ur3e", "s2", "ur3e"),
@@ -235,7 +266,8 @@ STAGES = (
     Stage("s0", "s0", "ur5e"),
     Stage("s3", "s3", "ur5"),
 )
-"""All runs, the longest first."""
+"""All stages of `ur_energy protocol all`, the longest first. The arm of s1 begins cold, in a room
+of 22.7 degC as in the paper."""
 
 
 def stage_for(
@@ -249,12 +281,15 @@ def stage_for(
 
     Args:
         protocol: "s0" to "s4".
-        robot: name or file of the arm; None for that of the paper.
-        campaign: with cold and warm runs (s1).
-        paper_settings: trajectories with the limits and the genetic algorithm of the paper.
+        robot: name or file of the arm; None for the arm of the paper.
+        campaign: whether s1 has a cold and a warm run.
+        paper_settings: whether trajectories are designed with the limits and the genetic
+            algorithm of the paper.
     """
     usual = next(stage for stage in STAGES if stage.protocol == protocol)
-    options = usual.options if campaign or protocol != "s1" else ArmOptions()
+    options = usual.options
+    if protocol == "s1" and not campaign:  # only the campaign begins with a cold arm
+        options = ArmOptions()
     return replace(
         usual,
         robot=robot or usual.robot,
