@@ -93,16 +93,12 @@ def topics_of(bag: Path) -> dict[str, Any]:
     return {name: one.topics[name] | other.topics[name] for name in sorted(one.topics)}
 
 
-@pytest.fixture(scope="module")
-def recorded(
-    simulate_of_module: Simulate,
-    fresh_host: Callable[[], str],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+@pytest.fixture
+def recorded(simulate: Simulate, fresh_host: Callable[[], str], tmp_path: Path) -> Path:
     """A folder with bags of two recorders of one controller: one ended, one was killed."""
-    folder = tmp_path_factory.mktemp("recorded")
+    folder = tmp_path
     host = fresh_host()
-    simulate_of_module(host, "--speed", "1")
+    controller = simulate(host, "--speed", "1")
     command = program("ur_energy", "record", "--host", host, "--rate", "50", "--json")
     killed = subprocess.Popen(
         [*command, "-o", folder / "killed"],
@@ -127,6 +123,7 @@ def recorded(
         time.sleep(0.2)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
+    controller.send_signal(signal.SIGINT)
     return folder
 
 

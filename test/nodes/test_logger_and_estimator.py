@@ -278,9 +278,12 @@ def killed(running: Cell) -> Killed:
         for topic in RECORDED
         for each in observer.node.get_publishers_info_by_topic(topic)
     }
-    process = running.children[1]
+    controller, process = running.children
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    running.stop(
+        controller
+    )  # it is not simulated beside the tests that only read the bag
     recover_bag(bag)
     return Killed(bag, offered)
 

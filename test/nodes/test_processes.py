@@ -36,14 +36,6 @@ from ur_energy_model.simulation.node import SimulatedRobotNode
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 
-@pytest.fixture(scope="module")
-def controller(simulate_of_module: Simulate, fresh_host: Callable[[], str]) -> str:
-    """Address of a simulated controller."""
-    host = fresh_host()
-    simulate_of_module(host)
-    return host
-
-
 def test_generated_files_are_up_to_date() -> None:
     if absent_rooms():
         pytest.skip("the files in the checkout have the options of every room")
@@ -91,26 +83,6 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
     warned("estimator", 0)
     cell.start_node(EstimatorNode, **given)
     assert "another node is named /estimator, too" in warned("estimator", 1)
-
-
-def test_no_sample_is_lost_at_the_end_of_a_logger(cell: Cell, controller: str) -> None:
-    """What waits is still written when a signal has shut ROS down, energies of others as well."""
-    observer = cell.observer
-    loggers = {}
-    for number in END_SIGNALS:
-        name = f"signal_{int(number)}"
-        observer.subscribe(f"/{name}/joint_states", "sensor_msgs/JointState")
-        given = {"robot_ip": controller, "bag_directory": str(cell.folder / name)}
-        loggers[number] = cell.start_process("logger", namespace=f"/{name}", **given)
-    for number, logger in loggers.items():
-        name = f"signal_{int(number)}"
-        observer.wait_for_messages(f"/{name}/joint_states", 50)
-        code, output = cell.stop(logger, number)
-        assert code == 0, output
-        (bag,) = (cell.folder / name).iterdir()
-        samples = len(read_bag(bag))
-        assert samples > 100
-        assert f"{samples:,} samples, 0 lost" in output
 
 
 def test_names_of_topics_are_valid_with_every_prefix() -> None:
@@ -224,6 +196,62 @@ def test_errors_end_a_process_with_one_line(cell: Cell) -> None:
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize(("name", "phases"), [("estimator_node", 2), ("logger_node", 2)])
+def test_a_node_ends_cleanly_whenever_it_is_interrupted(
+    name: str, phases: int, cell: Cell, model: Path, tmp_path: Path, fresh_host
+) -> None:
+    arguments = {
+        "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
+        "logger_node": [
+            "-p",
+            f"robot_ip:={fresh_host()}",
+            "-p",
+            f"bag_directory:={tmp_path}",
+        ],
+    }[name]
+    delays = [4.0 * k / (phases - 1) for k in range(phases)]
+    ends = interrupted(
+        name,
+        ["--ros-args", *arguments],
+        delays,
+        tmp_path,
+        code=0,
+        environment=cell.environment,
+    )
+    assert_quiet(ends, 0)
+
+
+# With a controller, which runs until the end of the module: these tests come last.
+
+
+@pytest.fixture(scope="module")
+def controller(simulate_of_module: Simulate, fresh_host: Callable[[], str]) -> str:
+    """Address of a simulated controller."""
+    host = fresh_host()
+    simulate_of_module(host)
+    return host
+
+
+def test_no_sample_is_lost_at_the_end_of_a_logger(cell: Cell, controller: str) -> None:
+    """What waits is still written when a signal has shut ROS down, energies of others as well."""
+    observer = cell.observer
+    loggers = {}
+    for number in END_SIGNALS:
+        name = f"signal_{int(number)}"
+        observer.subscribe(f"/{name}/joint_states", "sensor_msgs/JointState")
+        given = {"robot_ip": controller, "bag_directory": str(cell.folder / name)}
+        loggers[number] = cell.start_process("logger", namespace=f"/{name}", **given)
+    for number, logger in loggers.items():
+        name = f"signal_{int(number)}"
+        observer.wait_for_messages(f"/{name}/joint_states", 50)
+        code, output = cell.stop(logger, number)
+        assert code == 0, output
+        (bag,) = (cell.folder / name).iterdir()
+        samples = len(read_bag(bag))
+        assert samples > 100
+        assert f"{samples:,} samples, 0 lost" in output
+
+
 def test_every_start_of_a_cell_records(cell: Cell, model: Path, controller: str) -> None:
     """With a controller that sends already, by itself and by a lifecycle manager."""
     values = {
@@ -252,28 +280,3 @@ def test_every_start_of_a_cell_records(cell: Cell, model: Path, controller: str)
     bags = sorted((cell.folder / "bags").iterdir())
     assert len(bags) == 2
     assert all(len(read_bag(bag)) > 0 for bag in bags)
-
-
-@pytest.mark.parametrize(("name", "phases"), [("estimator_node", 2), ("logger_node", 2)])
-def test_a_node_ends_cleanly_whenever_it_is_interrupted(
-    name: str, phases: int, cell: Cell, model: Path, tmp_path: Path, fresh_host
-) -> None:
-    arguments = {
-        "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
-        "logger_node": [
-            "-p",
-            f"robot_ip:={fresh_host()}",
-            "-p",
-            f"bag_directory:={tmp_path}",
-        ],
-    }[name]
-    delays = [4.0 * k / (phases - 1) for k in range(phases)]
-    ends = interrupted(
-        name,
-        ["--ros-args", *arguments],
-        delays,
-        tmp_path,
-        code=0,
-        environment=cell.environment,
-    )
-    assert_quiet(ends, 0)

@@ -10,7 +10,7 @@ them; it has to find the constants from telemetry.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -258,12 +258,12 @@ class ArmParameters:
     current_noise_rest: Array
     current_noise_moving: Array
 
-    @property
+    @cached_property
     def current_to_torque(self) -> Array:
         """Joint-side torque of a motor current [n], N m/A."""
         return np.asarray(self.gear_ratio * self.torque_constant)
 
-    @property
+    @cached_property
     def stated_current_to_torque(self) -> Array:
         """Joint-side torque of a motor current as the controller computes it [n], N m/A."""
         return np.asarray(self.gear_ratio * self.stated_torque_constant)

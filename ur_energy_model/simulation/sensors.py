@@ -65,10 +65,10 @@ class SimulatedCable(NamedTuple):
             bus: voltage of the bus [V].
             power: that each joint takes [n], W.
         """
-        voltages = np.full(len(power), bus)
+        voltages: Array | float = bus
         for _ in range(2):  # the current depends on the voltage by about one percent
-            behind = np.cumsum((power / voltages)[::-1])[::-1]
-            voltages = bus - np.cumsum(self.resistance * behind)
+            behind = (power / voltages)[::-1].cumsum()[::-1]
+            voltages = bus - (self.resistance * behind).cumsum()
         return np.asarray(voltages - self.offset)
 
 

@@ -29,7 +29,7 @@ from ur_energy_model.simulation.arm_options import (
 )
 from ur_energy_model.simulation.joint_controller import JointController
 from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
-from ur_energy_model.simulation.sensors import RtdeOutputs, Sensors
+from ur_energy_model.simulation.sensors import RtdeOutputs, RtdeValue, Sensors
 from ur_energy_model.simulation.supervisor import Supervisor
 from ur_energy_model.simulation.supply import (
     Energies,
@@ -93,6 +93,10 @@ class SimulatedArm:
         if carried is None:
             carried = setup.payload
         self._true_setup = Setup(setup.gravity, carried)
+        self._payload_fields = payload_fields(setup.payload)
+        self._joint_modes = {
+            mode: np.full(robot.dof, number) for mode, number in JOINT_MODES.items()
+        }
         q = motion.sample(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, p, self._true_setup, q)
         self._controller = JointController(robot, p, setup, options.controller)
@@ -167,6 +171,7 @@ class SimulatedArm:
                     "mass, centre of mass or inertia of the payload is impossible"
                 )
             self.setup = Setup(self.setup.gravity, payload)
+            self._payload_fields = payload_fields(payload)
             self._controller.set_setup(self.setup)
             dynamics = ArmDynamics(self.robot, self.setup)
             self.outputs.lazy = self._sensors.tool_fields(self.outputs, dynamics)
@@ -299,7 +304,7 @@ class SimulatedArm:
     def _set_reference(self) -> None:
         """Reference of the servo [2, n]: rotor position and speed."""
         rotor = self._targets.q + self._controller.trim
-        self._reference = np.stack([rotor, self._targets.qd])
+        self._reference = np.array([rotor, self._targets.qd])
 
     def _hold_position(self) -> None:
         """Command the measured position as brakes open or close; closed brakes need no current."""
@@ -315,8 +320,6 @@ class SimulatedArm:
         targets = self._targets
         supply = self._supply
         supervisor = self._supervisor
-        payload = self.setup.payload
-        tensor = self.setup.payload.inertia
         playing = self.program_state is ProgramState.PLAYING
         self.outputs.clear()
         self.outputs |= self._sensors.read(
@@ -328,6 +331,7 @@ class SimulatedArm:
             self._balance.joint_power,
             powered=supply.powered,
         )
+        self.outputs |= self._payload_fields
         self.outputs |= {
             "timestamp": self.time,
             "target_q": targets.q,
@@ -337,12 +341,7 @@ class SimulatedArm:
             "target_moment": targets.moment,
             "joint_control_output": targets.current,
             "actual_current_window": self.parameters.max_current,
-            "joint_mode": np.full(self.robot.dof, JOINT_MODES[supply.mode]),
-            "payload": payload.mass,
-            "payload_cog": payload.center_of_mass,
-            "payload_inertia": np.concatenate(
-                [tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]
-            ),
+            "joint_mode": self._joint_modes[supply.mode],
             "speed_scaling": supervisor.speed_scaling,
             "target_speed_fraction": supervisor.fraction,
             "robot_mode": float(supply.mode),
@@ -355,6 +354,21 @@ class SimulatedArm:
     def _log_truth(self) -> None:
         if self._truth is not None:
             self._truth.append(self.energies(), self._balance.temperature)
+
+
+def payload_fields(payload: Payload) -> dict[str, RtdeValue]:
+    """RTDE fields of the payload that the controller assumes.
+
+    Args:
+        payload: as configured.
+    """
+    tensor = payload.inertia
+    of_axes = [tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]
+    return {
+        "payload": payload.mass,
+        "payload_cog": payload.center_of_mass,
+        "payload_inertia": np.concatenate(of_axes),
+    }
 
 
 def record_arm(

@@ -253,6 +253,9 @@ class Supervisor:
         self.program_state = ProgramState.STOPPED
         self.stop_reason: str | None = None
         self._overloaded = np.zeros(len(q), dtype=np.intp)
+        self._fastest = MARGIN * planner.robot.max_velocity
+        self._most_torque = MARGIN * planner.robot.max_torque
+        self._largest_error = float(constants()["servo"]["following_error"])
         self.rest_at(q)
         if not isinstance(motion, Hold):
             self._play()
@@ -350,13 +353,13 @@ class Supervisor:
         paused = self.program_state is ProgramState.PAUSED and self._program is not None
         goal = 0.0 if paused else self.fraction
         missing = goal - self.scale
-        step = float(np.clip(missing, -SCALING_RATE * dt, SCALING_RATE * dt))
+        step = min(max(missing, -SCALING_RATE * dt), SCALING_RATE * dt)
         self.scale += step
         while self._reference.done and not isinstance(self._reference, HoldPosition):
             self._start_next()
         self._state = self._reference.step(dt, self.scale, step / dt)
         q, qd, _ = self._state
-        fast = np.abs(qd) > MARGIN * self._robot.max_velocity
+        fast = np.abs(qd) > self._fastest
         if fast.any():
             self._stop(f"speed limit of {self._name(fast)}")
         elif self._outside(q):
@@ -389,7 +392,10 @@ class Supervisor:
         Args:
             moment: target_moment, joint side [n], N m.
         """
-        over = np.abs(moment) > MARGIN * self._robot.max_torque
+        over = np.abs(moment) > self._most_torque
+        if not over.any():
+            self._overloaded.fill(0)
+            return
         self._overloaded = np.where(over, self._overloaded + 1, 0)
         lasting = self._overloaded > OVERLOAD_SECONDS * self._robot.rate
         if lasting.any():
@@ -401,7 +407,7 @@ class Supervisor:
         Args:
             error: commanded less actual position [n], rad.
         """
-        over = np.abs(error) > constants()["servo"]["following_error"]
+        over = np.abs(error) > self._largest_error
         if over.any():
             self._stop(f"{self._name(over)} does not follow its target")
 

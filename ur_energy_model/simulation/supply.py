@@ -419,18 +419,18 @@ class EnergyBalance:
         spent = drives - self._drives
         self._drives = drives.copy()
         driver = p.driver_loss * float(spent[ABS_CURRENT].sum())
-        taken = spent[SHAFT] + spent[COPPER] + p.driver_loss * spent[ABS_CURRENT]
+        electrical = spent[SHAFT] + spent[COPPER]
+        taken = electrical + p.driver_loss * spent[ABS_CURRENT]
         self.joint_power = p.standby_heat + taken / dt
         standby = dt * supply.standby(p.standby_power, len(p.gear_ratio))
         self._driver += driver
         self._standby += standby
         if supply.powered:
-            electrical = float((spent[SHAFT] + spent[COPPER]).sum())
-            self.bus.advance(dt, (electrical + driver + standby) / dt)
+            self.bus.advance(dt, (float(electrical.sum()) + driver + standby) / dt)
         else:
             self.bus.switch_off()
-        power = self.wall.power(supply.mode, (self.bus.supplied - supplied) / dt)
-        self._wall += dt * float(power)
+        power = self.wall.power_now(supply.mode, (self.bus.supplied - supplied) / dt)
+        self._wall += dt * power
         self._passed += dt
         if self._passed < self._thermal_step - 0.5 * dt:
             return False

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -37,6 +39,9 @@ from ur_energy_model.telemetry.meters import SILENT_PERIODS, SILENT_SECONDS
 from ur_energy_model.typing import Array, Mask
 
 _STREAM = 20261128
+_LAST_MODES = (POWER_OFF, BACKDRIVE - 1)
+"""Last robot modes of an arm that is off, and of an arm that is on with closed brakes."""
+T = TypeVar("T", float, Array)
 COUNTER_STEP = 3.6  # resolution of the meter's counter [J]: 1 mWh
 
 
@@ -82,10 +87,23 @@ class SimulatedWall:
             robot_mode: as RTDE has it [n].
             bus_power: power at the 48 V supply [n], W.
         """
-        on = np.searchsorted([POWER_OFF, BACKDRIVE - 1], robot_mode)
+        on = np.searchsorted(_LAST_MODES, robot_mode)
         bus = np.asarray(bus_power, dtype=float)
         box: Array = np.asarray(self.box)[on]
-        return np.asarray(box + (self.proportional + self.quadratic * bus) * bus)
+        return np.asarray(box + self._supplied(bus))
+
+    def power_now(self, robot_mode: int, bus_power: float) -> float:
+        """Power at the mains at one instant [W], the same as `power` for arrays.
+
+        Args:
+            robot_mode: as RTDE has it.
+            bus_power: power at the 48 V supply [W].
+        """
+        return self.box[bisect_left(_LAST_MODES, robot_mode)] + self._supplied(bus_power)
+
+    def _supplied(self, bus: T) -> T:
+        """What the 48 V supply takes from the mains for a power at its output [W]."""
+        return (self.proportional + self.quadratic * bus) * bus
 
     def readings(self, time: Array, power: Array) -> dict[str, Array]:
         """The meter's columns beside samples of the true power.
