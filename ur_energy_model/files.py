@@ -31,11 +31,13 @@ UNLOCKED_AGE = 60.0
 _LOCK = "lock"  # file in a temporary folder that is locked
 _LOCKED_BY = 1.0  # age at which what is locked is locked for certain [s]
 _MARK = "ur_energy-"
-_LONGEST = 50
+_LONGEST = (
+    50  # characters of the name of the target that the name of a temporary file has
+)
 _NAME = re.compile(
     rf"\.(?P<target>.+)\.{_MARK}(?P<pid>\d+)-(?P<use>[a-z]+)(-\w+)?", re.DOTALL
 )
-_cleaned: set[Path] = set()
+_cleaned: set[Path] = set()  # folders from which this process has removed such files
 _START = time.time() - 1.0
 """Before this process has made a file; clocks of file systems may be late by some ms."""
 
@@ -174,6 +176,7 @@ def _runs(pid: int) -> bool:
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Characters with which a spreadsheet takes a text for a formula."""
 
 
 def user_path(path: str | Path) -> Path:
@@ -335,11 +338,15 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     remove_abandoned(path.parent)
     temporary = _unique(temporary_name(path, "new"))
     try:
-        # Names of files, which may be quoted, need not be UTF-8.
-        coding = ("utf-8", "backslashreplace") if mode == "w" else (None, None)
+        is_text = mode == "w"
         mode = mode.replace("w", "x")  # no other process may have made it
         with open(
-            temporary, mode, encoding=coding[0], errors=coding[1], opener=_open_private
+            temporary,
+            mode,
+            encoding="utf-8" if is_text else None,
+            # Names of files, which may be quoted, need not be UTF-8.
+            errors="backslashreplace" if is_text else None,
+            opener=_open_private,
         ) as file:
             yield file
             file.flush()

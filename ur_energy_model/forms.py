@@ -134,13 +134,16 @@ class Form(ABC, Generic[T]):
         return _range_of(quantity)
 
     @abstractmethod
-    def _read(self, tree: YamlTree, scope: Scope) -> T: ...
+    def _read(self, tree: YamlTree, scope: Scope) -> T:
+        """See `read`."""
 
     def _write(self, value: T, scope: Scope) -> Any:
+        """See `write`; by default the file has the value itself."""
         return value
 
     @abstractmethod
-    def _words(self) -> str: ...
+    def _words(self) -> str:
+        """See `words`."""
 
 
 def _range_of(quantity: Quantity) -> str:
@@ -191,6 +194,7 @@ def whole_number(low: int, high: int) -> Plain[int]:
 
 
 def _any_keys(tree: YamlTree) -> dict[str, object]:
+    """A mapping with plain values, whatever its keys are."""
     return {name: child.plain() for name, child in tree.mapping().items()}
 
 

@@ -111,17 +111,13 @@ def result_of(
 
 # Processes of this machine.
 
-MOST_TRIES = 2
-"""Processes that may die with a bag before it counts as failed."""
-GLANCE = 0.2
-"""Time between two reports of the progress [s]."""
+MOST_TRIES = 2  # processes that may die with a bag before it counts as failed
+GLANCE = 0.2  # time between two reports of the progress [s]
 AHEAD = 2
-LEAST_AHEAD = 16
-"""Bags per process, and of all at least, that are begun or done before the result of the first of
-them is taken: results come in the order of the bags, and wait in memory."""
+"""Bags per process that may be begun or done before the result of the first one is taken: results
+come in the order of the bags, and wait in memory."""
+LEAST_AHEAD = 16  # the same number for all processes together, at least
 KILLED = "every worker that tried it died, perhaps for lack of memory"
-
-
 _WORTH_A_PROCESS = 400e6
 """Bytes of bags per process from which starting one saves time: a start takes some seconds."""
 
@@ -185,6 +181,7 @@ class WorkerProcesses(ClosedOnExit):
         begun: deque[_Task] = deque()
         waiting: deque[_Task] = deque()
         try:
+            # `begun` has the tasks of consecutive bags, from this number on.
             for number in range(len(bags)):
                 for k in range(number + len(begun), min(number + window, len(bags))):
                     further = () if given is None else (given[k],)
@@ -233,6 +230,7 @@ class WorkerProcesses(ClosedOnExit):
                     waiting.appendleft(task)
 
     def _end(self, workers: Sequence[_Worker]) -> None:
+        """End some processes at once."""
         for worker in workers:
             self._workers.remove(worker)
             worker.end()

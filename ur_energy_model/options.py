@@ -234,6 +234,7 @@ class Option:
         return self._item(value)
 
     def _item(self, value: Any) -> Any:
+        """One item of the value of a ROS parameter in the type of the table's field."""
         return user_path(value) if self.kind is Path else value
 
     def parse(self, text: str) -> Value:
@@ -521,8 +522,7 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
     return table(**found)
 
 
-_FEW = 9
-"""Fewer words than these are listed in a message."""
+_FEW = 9  # fewer words than these are listed in a message
 
 
 def suggestion(word: str, known: Sequence[str], before: str = "") -> str:

@@ -62,6 +62,7 @@ class ChildProcess(SpawnProcess):
             _run_in_starter(super().start)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the process, so that the child ends with its parent before all else."""
         # What is unpickled first in the child is called first, before its modules are
         # imported, which takes seconds.
         return _new_child, (type(self), os.getpid()), self.__dict__
@@ -96,6 +97,7 @@ def start_command(
     variables[PARENT] = f"{os.getpid()}:{grace}"
 
     def start() -> subprocess.Popen[bytes]:
+        """The program, in the thread that starts all children."""
         return subprocess.Popen(
             list(command), env=variables, start_new_session=True, **options
         )
@@ -212,6 +214,7 @@ class _Starter:
         return future.result()
 
     def _run(self) -> None:
+        """The thread: start one child after the other."""
         while True:
             start, blocked, future = self._work.get()
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -219,7 +222,7 @@ class _Starter:
                 future.set_result(start())
             except BaseException as error:
                 future.set_exception(error)
-            del start, future
+            del start, future  # else they would be kept until the next child
 
 
 _starter: _Starter | None = None
@@ -292,6 +295,7 @@ class _EndOfParent:
             self._thread.start()
 
     def _run(self, parent: int) -> None:
+        """The thread: wait for the end of the parent, and end this process."""
         while os.getppid() == parent:
             time.sleep(PERIOD)
         if self.grace and not self.sent_by_kernel:

@@ -156,6 +156,13 @@ class StateFile:
                     raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
 
     def _connect(self) -> None:
+        """Open and lock the file, check its content and take its values.
+
+        Raises:
+            sqlite3.Error: it cannot be opened, or is locked or damaged.
+            OSError: it has the state of another program run.
+            ValueError: it is a database of another kind.
+        """
         self._connection = sqlite3.connect(
             self.path, timeout=0.0, isolation_level=None, check_same_thread=False
         )
@@ -186,7 +193,12 @@ class StateFile:
         self._inode = self.path.stat().st_ino
 
     def _take(self, found: dict[str, bytes]) -> None:
-        """Use the values of a file that was opened, or write those in memory to it."""
+        """Use the values of a file that was opened, or write the values in memory to it.
+
+        Raises:
+            OSError: the file is another one than at the start.
+            ValueError: a value is of another type.
+        """
         if not all(isinstance(value, bytes) for value in found.values()):
             raise ValueError("values that are no bytes")
         if self._identity is None and not self._unsaved:
@@ -220,6 +232,7 @@ class StateFile:
         return self._connection is not None and inode == self._inode
 
     def _write_unsaved(self) -> None:
+        """Write the changed values, large ones last."""
         assert self._connection is not None
         keys = list(self._unsaved)  # other threads may put more meanwhile
         keys.sort(key=self._bulk.__contains__)
@@ -230,6 +243,7 @@ class StateFile:
                 self._unsaved.pop(key, None)
 
     def _disconnect(self) -> None:
+        """Close the file, if it is open."""
         connection = self._connection
         self._connection = None
         if connection is not None:

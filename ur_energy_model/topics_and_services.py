@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-LIVE_DEPTH = 10
+LIVE_DEPTH = 10  # messages of a live topic that are kept for slow subscribers
 EVENT_DEPTH = 100
 """Messages of events that are kept: several may come at once, such as the cycles that are found
 with the first repetition, or the answers to ten plans."""
 LIVE_POLICIES = ("history", "depth", "reliability")
 """Policies that are parameters of a live topic: a slow network may want best effort."""
 EVENT_POLICIES = ("depth",)
-"""Those of an event, which must not be lost."""
+"""Policies that are parameters of a topic of events, which must not be lost."""
 JOINT = "<joint>"  # in a topic name: stands for the name of each joint, prefix included
 
 

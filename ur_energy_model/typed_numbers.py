@@ -63,10 +63,19 @@ _SPELLINGS: Mapping[str, Mapping[str, float]] = {
     },
 }
 """By unit of an option: spellings in lower case of units that people type, and their factors."""
-_OF_UNIT = {
-    unit: {name: factor for names, factor in spellings.items() for name in names.split()}
-    for unit, spellings in _SPELLINGS.items()
-}
+
+
+def _factors_by_spelling() -> dict[str, dict[str, float]]:
+    """Factors by the unit of an option, and by each spelling of a unit that people type."""
+    factors: dict[str, dict[str, float]] = {}
+    for unit, spellings in _SPELLINGS.items():
+        factors[unit] = {}
+        for names, factor in spellings.items():
+            factors[unit] |= dict.fromkeys(names.split(), factor)
+    return factors
+
+
+_OF_UNIT = _factors_by_spelling()
 _NUMBER = r"[-+]?(?:\d{1,20}(?:[.,]\d{0,20})?|[.,]\d{1,20})(?:e[-+]?\d{1,3})?"
 _WITH_UNIT = re.compile(rf"\s*({_NUMBER})\s*([^\d\s.,][^.,]{{0,19}})?\s*", re.IGNORECASE)
 _UNIT_FIRST = re.compile(rf"\s*([^\d\s.,+-]{{1,5}})\s*({_NUMBER})\s*", re.IGNORECASE)

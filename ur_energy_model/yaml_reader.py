@@ -147,7 +147,13 @@ def _parse(raw: bytes, origin: Origin, limits: ReadingLimits) -> YamlNode:
 
 
 def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> YamlNode:
-    """Tree of an event stream, built with a stack instead of recursion."""
+    """Tree of an event stream, built with stacks instead of recursion.
+
+    Raises:
+        InputError: the text is no plain data, or beyond the limits.
+    """
+    # Of each mapping and list that has begun: its children so far, keys and values in
+    # turn; its line, and whether it is a list. The first children are the root.
     open_lists: list[list[YamlNode]] = [[]]
     starts: list[tuple[int, bool]] = []
     values = 0
@@ -203,7 +209,7 @@ _LOGICAL = {
     "off": False,
 }
 _NULL = {"", "~", "null"}
-_SHOWN = 60
+_SHOWN = 60  # most characters of a text in a message
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.telemetry import source as module
+from ur_energy_model.telemetry import shared_source
 from ur_energy_model.telemetry.gaps import Losses
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import Decimator, LinkStatus, SharedSource
+from ur_energy_model.telemetry.shared_source import LAG, SharedSource
+from ur_energy_model.telemetry.source import Decimator, LinkStatus
 
 # One connection for several consumers.
 
@@ -132,7 +133,7 @@ def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew():
 
 
 def test_a_consumer_that_lags_has_a_gap(monkeypatch):
-    monkeypatch.setattr(module, "MOST_WAITING", 20 * 2 * 8)
+    monkeypatch.setattr(shared_source, "MOST_WAITING", 20 * 2 * 8)
     with SharedSource(Numbers).consumer() as consumer:
         for first in range(0, 40, 8):
             consumer.queue.put(numbered(first, 8))
@@ -143,7 +144,7 @@ def test_a_consumer_that_lags_has_a_gap(monkeypatch):
         assert later is not None
         assert (len(kept), kept.gaps) == (16, ())
         (gap,) = later.gaps
-        assert (gap.index, gap.missing, gap.cause) == (0, 24, module.LAG)
+        assert (gap.index, gap.missing, gap.cause) == (0, 24, LAG)
         assert (gap.start, gap.end) == (16 / 500, 40 / 500)
         assert consumer.status.losses == Losses(24, 24 / 500, 1)
 

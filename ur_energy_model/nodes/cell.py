@@ -16,7 +16,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.source import SharedSource
+from ur_energy_model.telemetry.shared_source import SharedSource
 
 
 def nodes(**options: Any) -> list[ManagedNode]:

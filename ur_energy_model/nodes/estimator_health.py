@@ -50,7 +50,7 @@ class EstimatorHealth:
 
     Args:
         parameters: own parameters of the node.
-        companions: of the estimator, which add further figures and parts.
+        companions: of the estimator, which add further figures and statuses.
         lines: for the operator.
 
     Attributes:
@@ -71,12 +71,18 @@ class EstimatorHealth:
         self._companions = tuple(companions)
         self._lines = lines
         self._played = parameters.source == "bag"
+        # Since the last report: latencies of publications [s], number of samples; when it
+        # was made, by the monotonic clock [s], and the unaccounted time that it had [s].
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
         self._samples = 0
-        self._last_arrival: float | None = None
         self._since = time.monotonic()
         self._unaccounted = 0.0
+        self._last_arrival: float | None = None  # of samples, by the monotonic clock [s]
+        # What lines have reported: of a controller or driver; of a bag, how many times it
+        # was opened and whether it has ended; another arm than the model's; and sinks.
         self._connection: ConnectionLines | None = None
+        self._openings = 1
+        self._end_reported = False
         self._robot_reported = False
         self._working_sinks: set[str] = set()
         self.hardware = ""
@@ -209,9 +215,10 @@ class EstimatorHealth:
             "publications_missed": self.missed,
         }
         if self._latency:
-            percentiles = 1e3 * np.percentile(np.array(self._latency), [50, 99, 100])
-            names = ("latency_p50_ms", "latency_p99_ms", "latency_max_ms")
-            values |= zip(names, percentiles.tolist(), strict=True)
+            milliseconds = 1e3 * np.array(self._latency)
+            values["latency_p50_ms"] = float(np.percentile(milliseconds, 50))
+            values["latency_p99_ms"] = float(np.percentile(milliseconds, 99))
+            values["latency_max_ms"] = float(milliseconds.max())
         return values
 
     def _source_verdict(

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from std_msgs.msg import Header
@@ -153,6 +153,21 @@ class _ArmNow:
         )
 
 
+class _WaitingPlan(NamedTuple):
+    """A plan that is not answered yet.
+
+    Attributes:
+        message: serialized JointTrajectory.
+        estimator: of the arm.
+        since: time of the last snapshot when the plan came [s], from which on its motion
+            may begin; None before the first snapshot.
+    """
+
+    message: bytes
+    estimator: LiveEstimator
+    since: float | None
+
+
 def _at_speed(plan: Plan, scale: float) -> Plan:
     """A plan that begins at 0 s, with the times of its execution by the controller.
 
@@ -197,7 +212,9 @@ class PlanPredictions:
         self._on_trajectory = on_trajectory
         self._follower = PlanFollower()
         self._state = threading.Lock()
-        self._waiting: deque[tuple[bytes, LiveEstimator, float | None]] = deque()
+        # Guarded by the lock of the state: plans that wait, the thread that answers them,
+        # and everything below.
+        self._waiting: deque[_WaitingPlan] = deque()
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._offering = False  # whether the last trajectory that was published stands
@@ -219,7 +236,8 @@ class PlanPredictions:
             except InputError as error:
                 self._give(PlanAnswer(header_of(message), refused=str(error)))
                 return
-            self._waiting.append((message, estimator, self._follower.now))
+            waiting = _WaitingPlan(message, estimator, self._follower.now)
+            self._waiting.append(waiting)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="plan predictions", daemon=True
@@ -233,9 +251,10 @@ class PlanPredictions:
             InputError: it is too large, or too many others wait.
         """
         check_size(message)
-        waiting = [len(each) for each, _, _ in self._waiting]
-        if len(waiting) >= MOST_PLANS or sum(waiting) + len(message) > MOST_WAITING:
-            problem = f"comes while {len(waiting)} others wait"
+        count = len(self._waiting)
+        size = sum(len(each.message) for each in self._waiting)
+        if count >= MOST_PLANS or size + len(message) > MOST_WAITING:
+            problem = f"comes while {count} others wait"
             raise InputError("trajectory", problem, "send it after their answers")
 
     def stop(self) -> None:
@@ -273,29 +292,22 @@ class PlanPredictions:
                 if not self._waiting:
                     self._thread = None
                     return
-                message, estimator, since = self._waiting.popleft()
+                request = self._waiting.popleft()
             try:
-                self._predict(message, estimator, since)
+                self._predict(request)
             except UrEnergyError as error:
-                self._answer(PlanAnswer(header_of(message), refused=str(error)))
+                header = header_of(request.message)
+                self._answer(PlanAnswer(header, refused=str(error)))
 
-    def _predict(
-        self, message: bytes, estimator: LiveEstimator, since: float | None
-    ) -> None:
+    def _predict(self, request: _WaitingPlan) -> None:
         """Answer a plan, of the arm as it is now, first with its energy, then optimized.
-
-        Args:
-            message: serialized JointTrajectory.
-            estimator: of the arm.
-            since: time of the last snapshot when the plan came [s], from which on its
-                motion may begin; None before the first snapshot.
 
         Raises:
             UrEnergyError: the plan cannot be used.
         """
-        trajectory = read_plan(message)
+        trajectory = read_plan(request.message)
         with self._lock:
-            arm = _ArmNow.of(estimator)
+            arm = _ArmNow.of(request.estimator)
         plan = plan_of(trajectory, self._joints, arm.q)
         # A plan whose first point is later begins where the arm is, with the way to this
         # point.
@@ -323,7 +335,7 @@ class PlanPredictions:
         )
         with self._lock:
             expected = _at_speed(plan, arm.speed_scaling)
-            self._follower.expect(answer.header, expected, since)
+            self._follower.expect(answer.header, expected, request.since)
         self._answer(answer)
         try:
             points = self._optimized(plan, energy, arm)

@@ -97,11 +97,13 @@ class RecordingSession:
         self.failure: UrEnergyError | None = None
         self.refusal: str | None = None
         self.recovered: deque[tuple[Level, str]] = deque()
-        self._problem: str | None = None
-        self._recorder: Recorder | None = None
-        self._last = RecorderStatus()
-        self._final: LinkStatus | None = None
-        self._next_bag = -float("inf")
+        self._problem: str | None = None  # why there is no recorder
+        self._recorder: Recorder | None = None  # of the present source
+        self._last = RecorderStatus()  # of the last recorder
+        self._final: LinkStatus | None = None  # once the session is stopped
+        self._next_bag = -float(
+            "inf"
+        )  # when a bag may be begun, by the monotonic clock [s]
         self._commands = threading.Lock()
         self._stopping = threading.Event()
         self._present = _PresentSource(make_source(), NO_LOSSES)
@@ -127,8 +129,8 @@ class RecordingSession:
     def link(self) -> LinkStatus:
         """State of the connection, or of the last one once the session is stopped.
 
-        Without a connection it has the reason.
-        The losses include the losses of all earlier sources.
+        Without a connection, the status has the reason. The losses include the losses of
+        all earlier sources.
         """
         if self._final is not None:
             return self._final
@@ -204,7 +206,9 @@ class RecordingSession:
         """Make bags whole whose recorder was killed, or lost its power."""
 
         def report(line: str, attention: bool) -> None:
-            self.recovered.append((lines.WARN if attention else lines.INFO, line))
+            """Keep a line about a bag, a warning where the bag needs attention."""
+            level = lines.WARN if attention else lines.INFO
+            self.recovered.append((level, line))
 
         recover_killed(self._folder, report, self._stopping.is_set)
 

@@ -1,22 +1,18 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""TelemetrySource: the interface that live and recorded telemetry share."""
+"""TelemetrySource: the interface that live and recorded telemetry share, and work on any source."""
 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
-from ur_energy_model.telemetry.sample_queue import QueuedAction, SampleQueue
-from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry, concatenate
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 
@@ -148,203 +144,12 @@ class ObservedSource(ClosedOnExit):
         self._source.close()
 
 
-# One connection for several consumers.
-
-READ_TIMEOUT = 0.2
-MOST_WAITING = 40 << 20
-"""Bytes of samples that may wait for a consumer; those without a place are a gap."""
-LAG = "the reader of these samples was too slow"
-
-
-class SharedSource:
-    """Reads a source in one thread and passes every batch to all its consumers.
-
-    The source is entered with the first consumer and closed with the last one. After a
-    failure, the next consumer that is entered makes a new source.
-
-    Args:
-        make: makes the source.
-
-    Attributes:
-        source: that is being read or entered; None without consumers.
-        consumers: that get every batch.
-        entering: the consumer whose entering connects the source, None if none does.
-        lock: held while consumers join and leave.
-    """
-
-    def __init__(self, make: Callable[[], TelemetrySource]) -> None:
-        self.source: TelemetrySource | None = None
-        self.consumers: list[Consumer] = []
-        self.entering: Consumer | None = None
-        self.lock = threading.Lock()
-        self._make = make
-        self._thread: threading.Thread | None = None
-
-    def consumer(self, batch_seconds: float = 0.0) -> Consumer:
-        """A source for one consumer, whose batches have at least this time span [s]."""
-        return Consumer(self, batch_seconds)
-
-    def enter(self, consumer: Consumer) -> TelemetrySource:
-        """The source, made and entered if it is not being read; the caller holds the lock."""
-        is_read = self._thread is not None and self._thread.is_alive()
-        if self.source is not None and is_read:
-            self.consumers = [*self.consumers, consumer]
-            return self.source
-        source = self._make()
-        self.source = source
-        self.entering = consumer
-        try:
-            consumer.check_open()
-            source.__enter__()
-        except BaseException:
-            self.source = None
-            raise
-        finally:
-            self.entering = None
-        self.consumers = [consumer]
-        self._thread = threading.Thread(
-            target=self._read, args=(source,), name="shared source", daemon=True
-        )
-        self._thread.start()
-        return source
-
-    def leave(self, consumer: Consumer) -> None:
-        """Pass no more batches to this consumer; disconnect after the last one."""
-        with self.lock:
-            self.consumers = [other for other in self.consumers if other is not consumer]
-            if self.consumers or self.source is None:
-                return
-            thread = self._thread
-            source = self.source
-            self.source = None
-            self._thread = None
-            if thread is not None:
-                thread.join()
-            source.close()
-
-    def _read(self, source: TelemetrySource) -> None:
-        """The reading thread; an error of the source reaches every consumer."""
-        try:
-            while self.consumers:
-                batch = source.read(READ_TIMEOUT)
-                if batch is not None:
-                    for consumer in self.consumers:
-                        # shared: consumers must not write to it
-                        consumer.queue.put(batch)
-        except BaseException as error:
-            failed: Future[object] = Future()
-            failed.set_exception(error)
-            for consumer in self.consumers:
-                consumer.queue.put(QueuedAction(failed.result))
-
-
-class Consumer(ClosedOnExit):
-    """One consumer's view of a shared source; a TelemetrySource itself.
-
-    Args:
-        shared: the shared source.
-        batch_seconds: shortest time span of a batch [s]; shorter batches of the shared
-            source are joined, so that the consumer's thread does not wake up for each.
-
-    Attributes:
-        queue: batches that the consumer has not read yet.
-    """
-
-    def __init__(self, shared: SharedSource, batch_seconds: float = 0.0) -> None:
-        self.queue = SampleQueue(MOST_WAITING, LAG)
-        self._shared = shared
-        self._batch_seconds = batch_seconds
-        self._end: QueuedAction | None = None
-        self._source: TelemetrySource | None = None
-        self._joined = self._closed = False
-
-    def __enter__(self) -> Self:
-        # another one is connecting
-        while not self._shared.lock.acquire(timeout=READ_TIMEOUT):
-            self.check_open()
-        try:
-            self._source = self._shared.enter(self)
-        finally:
-            self._shared.lock.release()
-        samples = self._batch_seconds * (self._source.info.rate or 1.0)
-        self.queue.awaited = max(1, round(samples))
-        self._joined = True
-        return self
-
-    def close(self) -> None:
-        """Leave the shared source, or end the attempt to connect."""
-        self._closed = True
-        source = self._shared.source
-        if self._joined:
-            self._joined = False
-            self._shared.leave(self)
-        elif self._shared.entering is self and source is not None:
-            source.close()
-
-    def check_open(self) -> None:
-        """Raise ControllerError if the consumer was closed."""
-        if self._closed:
-            problem = "was closed before it was made"
-            raise ControllerError("the shared connection", problem, "connect again")
-
-    @property
-    def info(self) -> RecordingInfo:
-        """Robot and recording."""
-        return self._entered.info
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """RTDE names of the columns."""
-        return self._entered.fields
-
-    @property
-    def _entered(self) -> TelemetrySource:
-        assert self._source is not None, "enter the source before using it"
-        return self._source
-
-    @property
-    def status(self) -> LinkStatus:
-        """State of the shared connection, and what this consumer lost beyond it."""
-        source = self._shared.source if self._source is None else self._source
-        if source is None:
-            return LinkStatus(connected=False, problem="not connected yet")
-        status = source.status
-        return replace(status, losses=status.losses + self.queue.losses)
-
-    def take_events(self) -> list[Event]:
-        """Events of the source since the last call; each event goes to one consumer only."""
-        return [] if self._source is None else self._source.take_events()
-
-    def read(self, timeout: float) -> Telemetry | None:
-        """Next samples, None if none came in time.
-
-        Raises:
-            EOFError: the source has ended.
-            UrEnergyError: the source failed for good.
-        """
-        batches: list[Telemetry] = []
-        while self._end is None:
-            item = self.queue.get(0.0 if batches else timeout)
-            if isinstance(item, QueuedAction):
-                self._end = item
-            elif isinstance(item, Telemetry):
-                batches.append(item)
-            else:
-                break
-        if batches:
-            return concatenate(batches)
-        if self._end is not None:
-            self._end.action()
-        return None
-
-
 # Decimator: selects moments of a stream at a lower rate.
 
-MOST_LATE = 10
-MOST_LATE_SECONDS = 0.2
-"""Periods whose samples came together and are still taken one by one, and time of short ones."""
-# part of a period by which a moment may be early: batches end on whole samples
+MOST_LATE = 10  # most periods whose samples came together and are still taken one by one
+MOST_LATE_SECONDS = 0.2  # time of as many short periods as are taken so [s]
 EARLY = 0.25
+"""Share of a period by which a moment may be early: batches end on whole samples."""
 
 
 class Decimator:
@@ -356,11 +161,14 @@ class Decimator:
 
     Args:
         rate: of the moments [Hz].
+
+    Attributes:
+        period: between two moments [s].
     """
 
     def __init__(self, rate: float) -> None:
         self.period = 1.0 / rate
-        self._next = -math.inf
+        self._next = -math.inf  # time of the next moment, by the clock of the samples [s]
 
     def parts(self, time: Array) -> tuple[list[slice], int]:
         """Divide samples that came together after a delay into parts of one period each.
@@ -378,8 +186,9 @@ class Decimator:
         whole = [slice(0, count)]
         if count == 1:
             return whole, 0
-        covered = float(time[-1] - time[0]) * count / (count - 1)
-        since = float(time[-1]) - (self._next - self.period)
+        newest = float(time[-1])
+        covered = (newest - float(time[0])) * count / (count - 1)  # by the samples [s]
+        since = newest - (self._next - self.period)  # the last moment [s]
         late = min(covered, since) / self.period
         periods = min(round(late), count) if 0.0 < late < math.inf else 1
         if periods <= 1 or periods > max(MOST_LATE, MOST_LATE_SECONDS / self.period):
