@@ -26,7 +26,7 @@ from ur_energy_model.optimization.page import (
     optimization_page,
     saving_table,
 )
-from ur_energy_model.report.page import render
+from ur_energy_model.report.render import render
 from ur_energy_model.trajectory.plan import Plan
 
 MEASURED = MeasuredSaving(410.0, 350.0, 14.6, (13.9, 15.3), 6, np.full((2, 6), 33.3))

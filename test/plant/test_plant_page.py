@@ -19,7 +19,7 @@ from ur_energy_model.plant.page import PlantReport, make_plant_report, plant_pag
 from ur_energy_model.plant.plant_charts import arm_charts, plant_charts
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.report.chart import BarChart, HeatMap, LineChart
-from ur_energy_model.report.page import render
+from ur_energy_model.report.render import render
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -13,7 +13,7 @@ import pytest
 from test.report.browser import Browser
 from test.report.conftest import explained_recording, write_bag
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.page import render
+from ur_energy_model.report.render import render
 from ur_energy_model.report.report import make_report, report_page
 
 PANELS = "document.querySelectorAll('figure:not([hidden]) .panel').length"

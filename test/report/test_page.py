@@ -16,16 +16,9 @@ import pytest
 
 from ur_energy_model.identification.visited_path import Motion
 from ur_energy_model.report.chart import Line, LineChart, Panel
-from ur_energy_model.report.page import (
-    BUDGET,
-    ChartEncoder,
-    Item,
-    Page,
-    PageSection,
-    Table,
-    Tile,
-    render,
-)
+from ur_energy_model.report.chart_encoder import BUDGET, ChartEncoder
+from ur_energy_model.report.page import Item, Page, PageSection, Table, Tile
+from ur_energy_model.report.render import render
 from ur_energy_model.report.verdict import ModelVerdict, Statement, judge
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"

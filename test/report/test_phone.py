@@ -17,8 +17,9 @@ from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.energy.program import LINE, parse_script
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.page import Page, render
+from ur_energy_model.report.page import Page
 from ur_energy_model.report.profile import profile_page
+from ur_energy_model.report.render import render
 from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.samples import Telemetry
 

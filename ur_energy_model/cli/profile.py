@@ -31,13 +31,13 @@ from ur_energy_model.energy.versions import compare_programs, sources_words
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
 from ur_energy_model.identification.payload_check import payload_contradictions
-from ur_energy_model.report.page import render
 from ur_energy_model.report.profile import (
     changes_table,
     part_table,
     profile_page,
     shift_tables,
 )
+from ur_energy_model.report.render import render
 from ur_energy_model.rooms import Given
 
 SHOWN = 8

@@ -29,8 +29,8 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.files import check_output, check_output_folder, write_text
 from ur_energy_model.report.figures import save_chart
-from ur_energy_model.report.page import render
 from ur_energy_model.report.recording_charts import recording_charts
+from ur_energy_model.report.render import render
 from ur_energy_model.report.report import Report, make_report, report_page
 from ur_energy_model.rooms import Given
 

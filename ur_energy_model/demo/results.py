@@ -22,8 +22,8 @@ from ur_energy_model.identification.evaluation import Metrics, evaluate, r2_word
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save_chart
-from ur_energy_model.report.page import render
 from ur_energy_model.report.recording_charts import recording_charts
+from ur_energy_model.report.render import render
 from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry

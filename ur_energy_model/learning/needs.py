@@ -33,6 +33,9 @@ SPEED_EDGES = np.array(
     [0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 1.8, 2.2, 2.7, 3.3, 4.0, 5.0, 7.0]
 )
 """Bounds of the counted speed ranges [rad/s], about even in their effect on friction."""
+_WARM_SPEED = (
+    0.05  # joint speed above which a temperature counts as one in motion [rad/s]
+)
 _LONGEST_STEP = 0.5
 """Time that a sample counts for at most [s]: the rest of a gap shows nothing."""
 
@@ -45,10 +48,10 @@ class Coverage:
 
     Attributes:
         speed_seconds: time of motion in each range between SPEED_EDGES [n, ranges], s.
-        temperature: lowest and highest one of each joint in motion [n, 2], degC; NaN
-            where it is unknown.
+        temperature: lowest and highest temperature of each joint in motion [n, 2], degC;
+            NaN where it is unknown.
         bus_seconds: time with measured bus power [s].
-        still_seconds: standstill with brakes released among that time [s].
+        still_seconds: time with measured bus power and standstill, brakes released [s].
     """
 
     def __init__(self, joints: int) -> None:
@@ -58,10 +61,10 @@ class Coverage:
         self.still_seconds = 0.0
 
     def observe(self, window: Telemetry) -> None:
-        """Use samples that follow the previous ones.
+        """Use samples that follow the samples of the last call.
 
         Args:
-            window: samples; those with unknown speeds are left out.
+            window: samples; a sample with an unknown speed of a joint is left out.
         """
         if "actual_qd" not in window or len(window) < 2:
             return
@@ -73,7 +76,7 @@ class Coverage:
             seconds = np.bincount(of_joint, steps, len(SPEED_EDGES) + 1)
             self.speed_seconds[joint] += seconds[1:-1]
         if "joint_temperatures" in window:
-            moving = speed > SPEED_EDGES[1]
+            moving = speed > _WARM_SPEED
             shown = np.where(moving, window["joint_temperatures"], np.nan)
             ranges = np.stack([np.fmin.reduce(shown), np.fmax.reduce(shown)], axis=1)
             self.temperature = merged_ranges(self.temperature, ranges)
@@ -106,13 +109,16 @@ _EXTRAPOLATION = 0.17
 """Relative error of friction per doubling of the speed beyond the fitted ones: Coulomb and viscous
 friction fitted below 0.5 rad/s to a UR5e's factory calibration is 46 % too high at 3.2
 rad/s."""
-# relative change of friction with temperature that the model may lack [1/K]
-_SLOPE = 0.01
+_SLOPE = (
+    0.01  # relative change of friction with temperature that the model may lack [1/K]
+)
 _COLD = 10.0  # temperature of a cold start below the shown ones [K]
 _WARM_RANGE = 6.0  # range of temperatures that shows their effect [K]
 _EVEN_LOAD = 0.2
 """Share of gravity in the range of a joint's load from which changing loads are listed."""
-_RATE = 50.0
+_RATE = 50.0  # samples of the reference work per second [Hz]
+_SLOW = 0.2  # speed below which every joint should have moved [rad/s]
+_SLOWEST_NEEDED = 0.05  # slow end of the range that is asked for otherwise [rad/s]
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,11 @@ def needs(
 def _temperature_needs(
     model: EnergyModel, coverage: Coverage, work: ReferenceWork
 ) -> list[Need]:
-    """The need of other temperatures, if joints were at one only and friction lacks the effect."""
+    """The need of other temperatures.
+
+    There is none if all joints have shown a range of temperatures, or their friction law
+    has the effect of temperature.
+    """
     low, high = coverage.temperature.T
     unknown = []
     for j, joint in enumerate(model.joints):
@@ -240,7 +250,7 @@ def _temperature_needs(
 
 
 def next_needed(found: tuple[Need, ...]) -> str:
-    """The most useful need in words; "nothing" without any."""
+    """The most useful need in words; "nothing" without any need."""
     return found[0].words if found else "nothing"
 
 
@@ -292,9 +302,9 @@ def _of_joint(
     elif fastest < below_top:
         lacks = f"has not moved faster than {fastest:g} rad/s: its friction"
         speeds = (fastest, top)
-    elif slowest > SPEED_EDGES[3]:
+    elif slowest > _SLOW:
         lacks = f"has not moved slower than {slowest:g} rad/s: its friction"
-        speeds = (float(SPEED_EDGES[1]), slowest)
+        speeds = (_SLOWEST_NEEDED, slowest)
     elif by_constant <= 0.5 * by_parameters:
         lacks = "has moved too little: its friction"
     else:

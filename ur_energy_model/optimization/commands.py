@@ -44,7 +44,7 @@ from ur_energy_model.optimization.page import (
 )
 from ur_energy_model.optimization.room import OptimizeOptions
 from ur_energy_model.options import options_of
-from ur_energy_model.report.page import render
+from ur_energy_model.report.render import render
 from ur_energy_model.rooms import Given, extensions
 
 PAGE = "optimize.html"

@@ -267,7 +267,7 @@ def report(given: Given) -> None:
         UrEnergyError: the store or an option cannot be used, or the page exists.
     """
     from ur_energy_model.plant.page import make_plant_report, plant_page
-    from ur_energy_model.report.page import render
+    from ur_energy_model.report.render import render
 
     options = given.of(HistoryReportOptions)
     check_output(options.output, overwrite=options.overwrite)

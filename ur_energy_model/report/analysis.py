@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +45,8 @@ from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Indices, Mask
 
-# samples processed at a time, which bounds the memory of the sensitivities
 CHUNK = 20_000
+"""Number of samples processed at a time, which bounds the memory of the sensitivities."""
 DRAWN_SECONDS = 1200.0  # longest part of a recording that figures over time show [s]
 FOCUS_SECONDS = 30.0
 """Length of the part that the page shows first if a recording is three times as long [s]."""
@@ -111,6 +112,28 @@ class Powers(Timeline):
     duration: float
 
 
+class _PowerChunk(NamedTuple):
+    """Powers of some consecutive samples of a recording; m samples.
+
+    Attributes:
+        time: times of the samples [m], s.
+        steps: steps to the samples, 0 behind gaps [m], s.
+        power: powers of the channels [m, channels], W.
+        joint_std: standard deviations of the electrical powers of the joints [m, joints],
+            W.
+        model_std: standard deviation of the sum of the modelled parts [m], W.
+        energy: integrals since the start, of the electrical powers of the joints and of the
+            total [m, joints + 1], J.
+    """
+
+    time: Array
+    steps: Array
+    power: Array
+    joint_std: Array
+    model_std: Array
+    energy: Array
+
+
 def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """Powers and energies of a recording, computed as by `estimate_energy`.
 
@@ -128,7 +151,7 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     arm = channels.arm
     shown = [*range(electrical.start, electrical.stop), arm["total"]]
     meter = EnergyMeter(len(channels))
-    pieces = []
+    pieces: list[_PowerChunk] = []
     chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
     calculator.follow_session(chunks)
     for chunk in chunks:
@@ -143,33 +166,33 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
         model_std = channels.deviations_of_model(power, over=steps)
         energy = np.column_stack([energy_at(steps, power[:, k], end[k]) for k in shown])
         columns = power[:, : channels.state_energy].copy()
-        pieces.append((table.samples.time, steps, columns, joint_std, model_std, energy))
+        time = table.samples.time
+        pieces.append(_PowerChunk(time, steps, columns, joint_std, model_std, energy))
     if not pieces:
         source = telemetry.info.source
         raise RecordingError(
             source, "contains no sample with finite values", "record again"
         )
-    time, steps, power, joint_std, model_std, energy = map(
-        np.concatenate, zip(*pieces, strict=True)
-    )
+    whole = _PowerChunk(*map(np.concatenate, zip(*pieces, strict=True)))
+    power = whole.power
     net = meter.reading.net
     energy_std, total_energy_std = channels.deviations(net)
     return Powers(
-        time=time - time[0],
-        breaks=np.flatnonzero(steps[1:] == 0.0) + 1,
+        time=whole.time - whole.time[0],
+        breaks=np.flatnonzero(whole.steps[1:] == 0.0) + 1,
         electrical=power[:, electrical],
         mechanical=power[:, mechanical],
-        electrical_half_width=CONFIDENCE * joint_std,
+        electrical_half_width=CONFIDENCE * whole.joint_std,
         driver=power[:, arm["driver"]],
         standby=power[:, arm["standby"]],
         regeneration=power[:, arm["regeneration"]],
         unexplained=power[:, arm["unexplained"]],
         model=power[:, arm["model"]],
-        model_half_width=CONFIDENCE * model_std,
+        model_half_width=CONFIDENCE * whole.model_std,
         total=power[:, arm["total"]],
         measured=power[:, arm["measured"]] > 0.0,
-        energy=energy[:, :-1],
-        total_energy=energy[:, -1],
+        energy=whole.energy[:, :-1],
+        total_energy=whole.energy[:, -1],
         electrical_energy=net[electrical],
         mechanical_energy=net[mechanical],
         driver_energy=float(net[arm["driver"]]),
@@ -282,9 +305,8 @@ class Analysis:
         if time[-1] < 3 * FOCUS_SECONDS:
             return None
         starts = np.arange(0.0, time[-1] - FOCUS_SECONDS, FOCUS_SECONDS / 4)
-        gains = np.interp(starts + FOCUS_SECONDS, time, energy) - np.interp(
-            starts, time, energy
-        )
+        before = np.interp(starts, time, energy)
+        gains = np.interp(starts + FOCUS_SECONDS, time, energy) - before
         start = float(starts[np.argmax(gains)])
         return start, start + FOCUS_SECONDS
 

@@ -335,23 +335,29 @@ def decimate(
     n = len(x)
     if n <= 2 * buckets or n == 0:
         return x, y
-    if focus is not None:
-        start, stop = np.searchsorted(x, focus)
-        outside = max(1, n - (stop - start))
-        before = start / outside / 3
-        behind = (n - stop) / outside / 3
-        kept_x = []
-        kept_y = []
-        for part, share in (
-            (slice(0, start), before),
-            (slice(start, stop), 2 / 3),
-            (slice(stop, None), behind),
-        ):
-            own = max(1, round(buckets * share))
-            part_x, part_y = decimate(x[part], y[part], own)
-            kept_x.append(part_x)
-            kept_y.append(part_y)
-        return np.concatenate(kept_x), np.concatenate(kept_y)
+    if focus is None:
+        return _decimated(x, y, buckets)
+    start, stop = np.searchsorted(x, focus)
+    outside = max(1, n - (stop - start))
+    before = start / outside / 3
+    behind = (n - stop) / outside / 3
+    kept_x = []
+    kept_y = []
+    for part, share in (
+        (slice(0, start), before),
+        (slice(start, stop), 2 / 3),
+        (slice(stop, None), behind),
+    ):
+        own = max(1, round(buckets * share))
+        part_x, part_y = decimate(x[part], y[part], own)
+        kept_x.append(part_x)
+        kept_y.append(part_y)
+    return np.concatenate(kept_x), np.concatenate(kept_y)
+
+
+def _decimated(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
+    """A curve decimated evenly, see `decimate`; it has more samples than buckets."""
+    n = len(x)
     edges = np.linspace(0, n, buckets + 1).astype(int)
     sizes = np.diff(edges)
     hole = np.isnan(y)
@@ -359,10 +365,9 @@ def decimate(
     largest = np.maximum.reduceat(np.where(hole, -np.inf, y), edges[:-1])
     keep = [np.array([0, n - 1])]
     for found in (y == np.repeat(smallest, sizes), y == np.repeat(largest, sizes), hole):
-        # the first such sample of each bucket
         places = np.flatnonzero(found)
         bucket = np.searchsorted(edges, places, side="right")
-        _, first = np.unique(bucket, return_index=True)
-        keep.append(places[first])
+        _, first_of_bucket = np.unique(bucket, return_index=True)
+        keep.append(places[first_of_bucket])
     kept = np.unique(np.concatenate(keep))
     return x[kept], y[kept]

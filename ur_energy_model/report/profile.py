@@ -21,10 +21,10 @@ from ur_energy_model.report.page import (
     Tile,
     duration_text,
     energy_text,
-    escape,
     items,
     with_interval,
 )
+from ur_energy_model.report.render import escape
 
 _ROW = 24  # height of a row of the flame graph [CSS pixels]
 _LONGEST = 26  # letters of the name of a part in a table

@@ -56,7 +56,7 @@ class Shift:
         power: mean total power between the previous time and this one [bins], W.
         model: mean power of the sum of the modelled parts in the same time [bins], W.
         starts: first bin of each recording but the first, and behind each gap.
-        energy: whole arm, measured where bus power is [J].
+        energy: energy of the whole arm, measured where bus power is measured [J].
         total_source: source of `energy`, measured or modelled.
         explained_share: modelled over measured energy; None where nothing is measured.
         half_width: half width of the 95 % interval of `energy` [J].
@@ -298,17 +298,16 @@ def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
 
     Args:
         channels: layout of `net`.
-        net: integrals of the channels over the shift.
+        net: integrals of the channels over the shift [channels], J.
     """
-    count = len(ArmState)
-    time = net[channels.state_time :][:count]
-    energy = net[channels.state_energy :][:count]
-    terms = box_terms(np.arange(count), energy)
-    squares = energy**2 / np.maximum(time, 1e-9)
+    states = np.arange(len(ArmState))
+    time = net[channels.state_time + states]
+    energy = net[channels.state_energy + states]
+    terms = box_terms(states, energy)
     terms[:, :SUPPLY] *= time[:, None]
-    terms[:, SQUARE] = (
-        net[channels.arm["total_square"]] * squares / max(squares.sum(), 1e-9)
-    )
+    squares = energy**2 / np.maximum(time, 1e-9)
+    shares = squares / max(squares.sum(), 1e-9)
+    terms[:, SQUARE] = shares * net[channels.arm["total_square"]]
     return dict(zip(ArmState, channels.wall.value(terms).tolist(), strict=True))
 
 
@@ -406,7 +405,7 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
         return tuple(cells)
 
     modelled = sum(shift.state_wall.values())
-    # a meter may have read otherwise
+    # A power meter may have measured another energy than the model's.
     scale = wall.energy / modelled if modelled > 0 else 0.0
     rows = []
     for state, seconds in shift.state_time.items():

@@ -187,9 +187,10 @@ def grade_of(value: float, limits: tuple[float, float], *, high: bool = False) -
         high: whether larger values are better.
     """
     good, fair = limits
-    if value >= good if high else value <= good:
+    sign = 1.0 if high else -1.0
+    if sign * value >= sign * good:
         return "good"
-    if value >= fair if high else value <= fair:
+    if sign * value >= sign * fair:
         return "fair"
     return "poor"
 
