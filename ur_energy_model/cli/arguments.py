@@ -121,7 +121,7 @@ def model_needed(given: Given, model: Path | None, recording: Path | None) -> En
     It is a usage error where it is missing.
 
     Args:
-        given: of the command.
+        given: options of the command.
         model: MODEL.yaml; None, or a recording, where only recordings were given.
         recording: the first one, for the remedy.
 
@@ -164,7 +164,7 @@ class ExecutorOffer(Protocol):
         """The executor that the options ask for; None if they do not ask for it.
 
         Args:
-            given: of the command; it has the options of the extension.
+            given: options of the command, and of the extension.
         """
         ...
 
@@ -184,7 +184,7 @@ class CommandBags:
     """The bags of a command, and where they are worked on.
 
     Attributes:
-        given: of the command.
+        given: options of the command.
         bags: all bags.
         workers: --workers, the number of processes of this machine; None for as many as
             save time.
@@ -223,7 +223,7 @@ class CommandBags:
         """The result of each bag, in order of the bags.
 
         Args:
-            title: of the work, for progress.
+            title: title of the work, for progress.
             here: works on a single bag in this process, with progress within the bag.
             work: works on one of many bags, perhaps in another process.
 

@@ -594,7 +594,7 @@ class LayoutsOptions:
     """Options of `ur_energy layouts`.
 
     Attributes:
-        namespace: of the nodes; empty for none.
+        namespace: namespace of the nodes; empty for none.
         tf_prefix: parameter tf_prefix of the nodes; empty for none.
         robot: name of the arm, or path of its YAML file, for the names of the joints.
         output: folder for the files.

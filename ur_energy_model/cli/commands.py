@@ -44,7 +44,8 @@ def live_command(kinds: Sequence[SinkKind]) -> Command:
     """The subcommand `live`, whose help names the sinks that it can feed.
 
     Args:
-        kinds: of sinks, of the rooms that are there; without any, the help mentions none.
+        kinds: kinds of sinks, of the rooms that are there; without any, the help mentions
+            none.
     """
     summary = "show live power and energy of an arm"
     notes = "q or Ctrl-C quits. The robot is only read, never commanded."

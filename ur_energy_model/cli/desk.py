@@ -75,8 +75,8 @@ def _add_commands(parser: argparse.ArgumentParser, name: str, *, file: Any) -> N
     """Add the options of a command and the commands below it to a parser, for shtab.
 
     Args:
-        parser: of the command.
-        name: of the command, "" for `ur_energy` itself.
+        parser: parser of the command.
+        name: name of the command, "" for `ur_energy` itself.
         file: what shtab takes for arguments that are files.
     """
     below = commands_below(name)

@@ -65,7 +65,7 @@ class Estimate(NamedTuple):
         """The content of `ur_energy estimate --json` of a single recording.
 
         Args:
-            tariff: by which savings are stated.
+            tariff: tariff by which savings are stated.
         """
         return {**self.summary.as_json(), **self.measures.as_json(tariff)}
 
@@ -122,7 +122,7 @@ def _check_outputs(options: EstimateOptions, work_on: CommandBags) -> None:
     """Refuse outputs before anything is computed.
 
     Args:
-        options: of the command.
+        options: options of the command.
         work_on: the recordings.
 
     Raises:
@@ -148,7 +148,7 @@ def _with_energy_bag(
     """The energies of a recording, and a bag with the topics of the estimator node.
 
     Args:
-        options: of the command.
+        options: options of the command.
         out: the bag to write.
         chosen: the model as the user has named it.
         model: the chosen model, with the payload that the user states.
@@ -188,9 +188,9 @@ def _estimated(
     """Energies of a recording, with its payload, and what can be done for less.
 
     Args:
-        model: with the payload that the user states.
+        model: model with the payload that the user states.
         bag: the recording.
-        model_path: of the model; None for a generic one.
+        model_path: path of the model file; None for a generic model.
         payload: payload that the user states; None for the payload set in the controller.
         same_arm: whether serial numbers do not matter.
         how: further arguments of `estimate_energy`.
@@ -219,9 +219,9 @@ def _print_many(
     """Print the energies of several recordings and their sums.
 
     Args:
-        results: of all recordings, with or without energies.
+        results: results of all recordings, with or without energies.
         chosen: the model as the user has named it.
-        tariff: by which savings are stated.
+        tariff: tariff by which savings are stated.
         as_json: whether JSON is printed, in place of a table.
 
     Raises:

@@ -95,7 +95,7 @@ def _evaluated(
     """METRICS of a recording, and what it shows of the payload that was set or stated.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bag: the recording.
         payload: payload that the user states; None for the payload set in the controller.
         how: further arguments of `evaluation.evaluate`.
@@ -176,7 +176,7 @@ def print_metrics(entry: Entry, joints: Sequence[JointModel]) -> None:
 
     Args:
         entry: METRICS, with the name of the recording as "bag".
-        joints: of the model, in the order of the entries' rows.
+        joints: joints of the model, in the order of the entries' rows.
     """
     bag = entry["bag"]
     _print_errors(entry, "torque", f"{bag}: torque error [N m]", joints)
@@ -197,9 +197,9 @@ def _print_errors(
 
     Args:
         entry: METRICS.
-        key: of the channel in them, such as "torque".
-        title: of the table.
-        joints: of the model, in the order of the rows.
+        key: key of the channel in the entries, such as "torque".
+        title: title of the table.
+        joints: joints of the model, in the order of the rows.
     """
     rows = entry[key]
     if rows is None:

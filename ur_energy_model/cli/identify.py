@@ -65,8 +65,8 @@ class Addition(Protocol):
         """Do something in place of the identification of one arm, if it is asked for.
 
         Args:
-            given: of the command; it has the options of the extension.
-            options: of the identification, without setup and payload of an arm.
+            given: options of the command, and of the extension.
+            options: options of the identification, without setup and payload of an arm.
 
         Returns:
             Whether it was asked for, and is done.
@@ -82,8 +82,8 @@ class Addition(Protocol):
         """The identification with a prior of the room if it is asked for, else the result.
 
         Args:
-            given: of the command.
-            result: of the recordings alone.
+            given: options of the command.
+            result: identification by the recordings alone.
             again: repeats the identification with a prior.
         """
         ...
@@ -172,9 +172,9 @@ def _given_setup(
     """Mounting and payload as the user states them.
 
     Args:
-        options: of the command.
+        options: options of the command.
         robot: description of the arm.
-        payload: that the user states; None for none.
+        payload: payload that the user states; None if the user states none.
 
     Returns:
         None if neither is stated: both are then estimated.
@@ -288,7 +288,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
     of the motor side; each "std" is a standard deviation.
 
     Args:
-        result: of the identification.
+        result: result of the identification.
     """
     model = result.model
     sessions = model.sessions
@@ -336,7 +336,7 @@ def _bus_json(result: Identification) -> dict[str, Any] | None:
     """Power at the bus and the factors of its model, as JSON.
 
     Args:
-        result: of the identification.
+        result: result of the identification.
 
     Returns:
         Powers in W; None where no recording has the bus power.
@@ -384,7 +384,7 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
     session.
 
     Args:
-        result: of the identification.
+        result: result of the identification.
         j: index of the joint.
     """
     model = result.model

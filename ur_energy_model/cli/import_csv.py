@@ -151,7 +151,7 @@ def _missing_robot(options: ImportOptions) -> str:
     """The problem of an import without --robot, with the arms that the samples fit.
 
     Args:
-        options: of the command; the beginning of its files is read.
+        options: options of the command; the beginning of the CSV files is read.
     """
     general = "give --robot NAME, such as --robot ur5e: CSV files do not name it"
     check = ArmTypeCheck()

@@ -27,7 +27,7 @@ class StatedPath(NamedTuple):
     """A path of the command line.
 
     Attributes:
-        option: for which it is stated.
+        option: option whose value the path is.
         path: as typed.
     """
 
@@ -110,7 +110,7 @@ def _check_recording(path: Path, *, bag_is_missing: bool) -> None:
     """Refuse a model or a table in place of a recording.
 
     Args:
-        path: in place of a recording.
+        path: path that was given in place of a recording.
         bag_is_missing: whether the command line has no other path, so that the user has
             given the model alone.
 

@@ -44,7 +44,7 @@ def commands_below(name: str) -> dict[str, Command]:
     """Commands that are one word longer than a name, by this word.
 
     Args:
-        name: of a command, such as "history"; "" for the commands of one word.
+        name: name of a command, such as "history"; "" for the commands of one word.
     """
     before = f"{name} " if name else ""
     below: dict[str, Command] = {}
@@ -79,7 +79,7 @@ def refuse(program: str, problem: str) -> NoReturn:
     """End the program with a usage error: one line on stderr, and the exit code USAGE.
 
     Args:
-        program: with the name of the command, such as "ur_energy record".
+        program: program and command, such as "ur_energy record".
         problem: without a full stop.
     """
     line = one_line(f"{program}: {problem}; see {program} --help")
@@ -93,8 +93,9 @@ def _refuse_command(
     """Print help or version, or refuse a word that is not a command; ends the program.
 
     Args:
-        name: of the command so far, "" for none.
-        word: in place of its next word; None if there is none.
+        name: words of the command so far; "" for none.
+        word: word that was typed in place of the next word of the command; None if there
+            is none.
         below: commands that could be there.
     """
     program = f"{PROGRAM} {name}".strip()
@@ -123,7 +124,7 @@ def listing(name: str = "") -> str:
     """The help of `ur_energy`, or of a command that has others below it.
 
     Args:
-        name: of that command; "" for `ur_energy`.
+        name: name of that command; "" for `ur_energy`.
     """
     if name:
         command = all_commands()[name]

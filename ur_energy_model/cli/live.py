@@ -92,8 +92,8 @@ def _viewer(
     """The view: JSON line by line, the whole terminal, or lines of text elsewhere.
 
     Args:
-        options: of the command.
-        arm: that is shown.
+        options: options of the command.
+        arm: arm that is shown.
         stop: set by signals, and by the view where the terminal is closed.
     """
     from rich.console import Console
@@ -112,8 +112,8 @@ def _model(
     """A function that finds the model for the arm that the first samples name.
 
     Args:
-        options: of the command; a model, a robot or a recording decide at once, so that
-            mistakes are errors before anything is counted.
+        options: options of the command; a model, a robot or a recording decide at once,
+            so that mistakes are errors before anything is counted.
 
     Returns:
         A function of what the first samples state, which returns the model and the model
@@ -142,8 +142,8 @@ def _watch(viewer: Screen | LinePrinter, arm: LiveArm, duration: float | None) -
     """Update the view and save the counters until the user quits or the source ends.
 
     Args:
-        viewer: which shows the arm, and waits for the user.
-        arm: whose reading has started.
+        viewer: viewer that shows the arm, and waits for the user.
+        arm: arm whose reading has started.
         duration: after which to end [s]; None for none.
     """
     start = time.monotonic()
@@ -181,8 +181,9 @@ def measures_seen(
     Before the first sample there is no advice.
 
     Args:
-        arm: whose reading has ended.
-        model_path: of its model, for commands to type; None for a generic model.
+        arm: arm whose reading has ended.
+        model_path: path of the model of the arm, for commands to type; None for a generic
+            model.
         bag: recording that was played; None for a controller.
         host: address of the controller.
 
@@ -220,8 +221,8 @@ def _measures(options: LiveViewOptions, arm: LiveArm) -> Advice:
     advice nor Ctrl-C during its computation turns the command into a failure.
 
     Args:
-        options: of the command.
-        arm: whose reading has ended.
+        options: options of the command.
+        arm: arm whose reading has ended.
     """
     try:
         return measures_seen(
@@ -238,8 +239,8 @@ def _end(options: LiveViewOptions, arm: LiveArm) -> None:
     """Report how it ended, and what can be done for less energy.
 
     Args:
-        options: of the command.
-        arm: whose reading has ended.
+        options: options of the command.
+        arm: arm whose reading has ended.
 
     Raises:
         UrEnergyError: the source cannot be used, or sent no samples in time.

@@ -66,7 +66,7 @@ def _outcome(call: Call, name: str) -> int:
 
     Args:
         call: the command and its values.
-        name: of the command, for errors.
+        name: name of the command, for errors.
 
     Returns:
         The exit code.

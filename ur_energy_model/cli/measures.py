@@ -22,7 +22,7 @@ def print_measures(advice: Advice, tariff: Tariff, *, named: bool = False) -> No
 
     Args:
         advice: what can be done, ranked.
-        tariff: by which savings are stated.
+        tariff: tariff by which savings are stated.
         named: whether each line has the name of its recording, where there are several.
     """
     for line in advice.text_lines(tariff, named=named):

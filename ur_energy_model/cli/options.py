@@ -20,9 +20,10 @@ def add_options(
     """Add the options of tables that have flags or are positional arguments.
 
     Args:
-        parser: of the command.
-        tables: of the command.
-        headings: of tables in the help, for options without a heading of their own.
+        parser: parser of the command.
+        tables: tables of the command.
+        headings: headings of tables in the help, for options without a heading of their
+            own.
 
     Returns:
         What argparse made of them, by their names.
@@ -63,7 +64,7 @@ def stated_values(tables: Sequence[type], words: argparse.Namespace) -> dict[str
     """The values of the options of a command by their names, for `table_of`.
 
     Args:
-        tables: of the command.
+        tables: tables of the command.
         words: what argparse made of the command line.
 
     Raises:

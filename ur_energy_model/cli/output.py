@@ -41,7 +41,7 @@ def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
     Args:
-        value: of dictionaries, lists, dataclasses, arrays and numbers; arrays become
+        value: nested dictionaries, lists, dataclasses, arrays and numbers; arrays become
             lists, paths text, NaN and infinity null.
     """
     import json
@@ -56,7 +56,7 @@ def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
 
     Args:
         source: the object.
-        names: of attributes, separated by blanks; "rms=torque_rms" is the attribute
+        names: names of attributes, separated by blanks; "rms=torque_rms" is the attribute
             `torque_rms` with the key "rms".
         further: entries that are added.
     """
@@ -72,7 +72,7 @@ def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
 
     Args:
         bag: the recording.
-        status: of the recorder at its end.
+        status: status of the recorder at its end.
     """
     return {
         "bag": bag,
@@ -183,8 +183,8 @@ def _narrower(headings: list[str], cells: list[list[str]]) -> Iterator[_Layout]:
     """Layouts of a table, each narrower than the one before; the first is the widest.
 
     Args:
-        headings: of the columns.
-        cells: by row.
+        headings: headings of the columns.
+        cells: cells by row.
     """
     space = 1
     yield headings, cells, space
@@ -210,8 +210,8 @@ def _broken(headings: list[str], cells: list[list[str]]) -> Iterator[list[str]]:
     LONG_HEADING.
 
     Args:
-        headings: of the columns.
-        cells: by row.
+        headings: headings of the columns.
+        cells: cells by row.
     """
     headings = list(headings)
     numeric = _numeric(headings, cells)
@@ -244,8 +244,8 @@ def _table(title: str, headings: list[str], cells: list[list[str]], space: int) 
 
     Args:
         title: line above the table.
-        headings: of the columns; they may have several lines.
-        cells: by row.
+        headings: headings of the columns; they may have several lines.
+        cells: cells by row.
         space: blanks on either side of a column.
     """
     from rich import box
@@ -273,8 +273,8 @@ def print_values(title: str, values: Mapping[str, Any], hidden: Collection[str])
     """Print values on stdout as a table, with a row for each.
 
     Args:
-        title: of the table.
-        values: by name, such as the JSON of a command.
+        title: title of the table.
+        values: values by name, such as the JSON of a command.
         hidden: names that are left out.
     """
     rows = [(name, value) for name, value in values.items() if name not in hidden]
@@ -287,10 +287,10 @@ def print_objects(
     """Print a table with a row for each object.
 
     Args:
-        title: of the table.
+        title: title of the table.
         objects: dataclasses or mappings.
-        columns: by heading, a key or attribute of the objects, or a function of one of
-            them.
+        columns: values of the columns by heading: a key or attribute of the objects, or a
+            function of an object.
     """
 
     def cell(each: Any, column: str | Callable[[Any], Any]) -> Any:
@@ -311,7 +311,7 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show the progress of a task on stderr: a bar in a terminal, elsewhere one line.
 
     Args:
-        title: of the task.
+        title: title of the task.
 
     Yields:
         A function that shows how far the task is: it takes the fraction that is done (0

@@ -104,7 +104,7 @@ def _calibrated_constants(
 
     Args:
         model: before the calibration.
-        found: with the constants that the known payload shows.
+        found: payload with the constants that the known mass shows.
 
     Returns:
         Entries "name", "model", "calibrated" and "std" (standard deviation) of each
@@ -129,7 +129,7 @@ def _payload_json(
 
     Args:
         found: the payload; masses are in kg, centres of mass in m, in the flange frame.
-        constants: that were calibrated, none where the payload was not known.
+        constants: constants that were calibrated, none where the payload was not known.
     """
     content = {
         "mass": found.shown_mass,
@@ -153,7 +153,7 @@ def _print_payload(found: PayloadEstimate, constants: Sequence[dict[str, Any]]) 
 
     Args:
         found: the payload.
-        constants: that were calibrated, none where the payload was not known.
+        constants: constants that were calibrated, none where the payload was not known.
     """
     half_width = None if constants else CONFIDENCE * found.mass_std
     rows: list[tuple[str, float | None, float | None]] = [
@@ -205,7 +205,7 @@ def _torque_constants(
     """Torque constants of --model.
 
     Args:
-        options: of the command.
+        options: options of the command.
         robot: description of the arm.
 
     Returns:

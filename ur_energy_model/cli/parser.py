@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
     Attributes:
         command: the subcommand.
-        values: of all its options, by their names.
+        values: values of all options of the command, by their names.
         given: these values as objects of the tables of the subcommand.
     """
 
@@ -55,7 +55,7 @@ def call_of(command: Command, words: Sequence[str]) -> Call:
     Help and mistakes are printed, and end the program with SystemExit.
 
     Args:
-        command: with which it begins.
+        command: command with which the line begins.
         words: behind the name of the command.
     """
     parser = Parser(command)
@@ -125,8 +125,8 @@ def _refuse_unknown(
     argparse would name what is missing first, although a misspelt option is the reason.
 
     Args:
-        parser: of the command.
-        options: of the command.
+        parser: parser of the command.
+        options: options of the command.
         words: behind the name of the command; those behind "--" are arguments.
     """
     known = [*HELP]

@@ -121,11 +121,11 @@ def _profile(
 
     Args:
         bag: the recording.
-        script: of its program, for the names of nodes; None without one.
+        script: script of the program, for the names of nodes; None without one.
         chosen: the model.
-        options: of the command.
+        options: options of the command.
         shifts: when the shifts of a day begin, as `shift_starts` returns it.
-        zone: in which they begin.
+        zone: time zone in which the shifts begin.
 
     Raises:
         UrEnergyError: the recording or the script cannot be used.
@@ -150,7 +150,7 @@ def _write_files(folder: Path, found: ProgramProfile, content: Mapping[str, Any]
     [J]. These viewers do not draw negative energies, so that what was fed back is zero.
 
     Args:
-        folder: for the files.
+        folder: folder for the files.
         found: the energies of the program.
         content: JSON of the profile.
     """
@@ -169,7 +169,7 @@ def _print(
     Args:
         found: the energies of the program.
         content: JSON of the profile.
-        changes: to the other version, part by part; empty without a comparison.
+        changes: changes to the other version, part by part; empty without a comparison.
     """
     program = found.program or "program"
     title = f"{program}: {found.energy:.1f} J in {found.duration:.1f} s"
@@ -196,7 +196,7 @@ def _print_script(profile: ProgramProfile, lines: Sequence[Mapping[str, Any]]) -
     """Print the script, with the energy of each line as a bar.
 
     Args:
-        profile: of the program.
+        profile: profile of the program.
         lines: entries of its JSON, one for each line that took energy.
     """
     rows = {row["lines"][0]: row for row in lines}

@@ -127,8 +127,8 @@ def _opened(source: RtdeSource, url: str | None) -> Iterator[_OpenedSource]:
     """The source, connected until the end of the block.
 
     Args:
-        source: of the controller.
-        url: of the power meter, None for none.
+        source: telemetry of the controller.
+        url: URL of the power meter; None for none.
 
     Raises:
         UrEnergyError: the controller or the meter does not answer.
@@ -148,8 +148,8 @@ def _check_source(source: RtdeSource, options: RecordOptions) -> None:
     """Refuse a controller that does not name its arm; report what it cannot send.
 
     Args:
-        source: that is connected.
-        options: of the command.
+        source: telemetry of the connected controller.
+        options: options of the command.
 
     Raises:
         InputError: neither the user nor the controller names the arm.
@@ -208,7 +208,7 @@ class _SampleChecks:
         """A source of the same samples, which are compared on their way.
 
         Args:
-            source: of the samples.
+            source: source of the samples.
         """
         if self._arm_type is not None:
             source = ObservedSource(source, self._arm_type.observe)
@@ -243,10 +243,10 @@ def _recorded(
     """Record to the end, and finish the bag.
 
     Args:
-        recorder: that runs.
-        source: of its samples.
-        meter: that is read beside it, if any.
-        checks: of the samples.
+        recorder: recorder, which is running.
+        source: source of the recorder's samples.
+        meter: power meter that is read as well; None for none.
+        checks: checks of the samples.
         duration: after which the recorder ends [s]; None for none.
 
     Returns:
@@ -273,10 +273,11 @@ def _watch(
     """Show progress and problems until the recording ends.
 
     Args:
-        recorder: that runs.
-        source: of its samples; its status has the state of the connection.
-        meter: that is read beside it, if any.
-        checks: of the samples; what they contradict is printed once.
+        recorder: recorder, which is running.
+        source: source of the recorder's samples; its status has the state of the
+            connection.
+        meter: power meter that is read as well; None for none.
+        checks: checks of the samples; each contradiction is printed once.
         duration: after which the recorder ends [s]; None for none.
         interrupted: set by a signal.
 
@@ -327,9 +328,9 @@ def _problem(status: RecorderStatus, link: str | None, meter: Meter | None) -> s
     """Present problem of the recording, in words; None without one.
 
     Args:
-        status: of the recorder, with problems of the disk.
+        status: status of the recorder, with problems of the disk.
         link: problem of the connection; None for none.
-        meter: that is read beside it, if any.
+        meter: power meter that is read as well; None for none.
     """
     problem = link if status.state == "recording" else status.last_error
     if problem is None and meter is not None and meter.problem is not None:
@@ -346,8 +347,8 @@ def _require_complete(
     """End the command with the exit code of an incomplete recording, if it is one.
 
     Args:
-        options: of the command.
-        status: of the recorder at its end.
+        options: options of the command.
+        status: status of the recorder at its end.
         short: why it ended too early; None if it did not.
 
     Raises:

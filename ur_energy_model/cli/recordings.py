@@ -78,7 +78,8 @@ def print_constants(
     """Print a line with the torque constants; none where no constant is known.
 
     Args:
-        constants: that the controller states [N m/A]; None where they are unknown.
+        constants: constants that the controller states [N m/A]; None where they are
+            unknown.
         robot: description of the arm; None for one that the package does not know.
     """
     from ur_energy_model.consistency.controller_constants import constants_in_words
@@ -164,7 +165,7 @@ def _print_joints(quality: Quality) -> None:
     A row of the table is one line of 80 columns; the units are below the table.
 
     Args:
-        quality: of the recording.
+        quality: quality of the recording.
     """
     lost = ", no gaps"
     if quality.gaps:

@@ -86,7 +86,7 @@ def _save_figures(made: Report, folder: Path, formats: tuple[str, ...]) -> list[
 
     Args:
         made: the report.
-        folder: for the files.
+        folder: folder for the files.
         formats: "png", "svg" or both.
 
     Returns:
@@ -106,7 +106,7 @@ def _report_json(made: Report, tariff: Tariff) -> dict[str, Any]:
 
     Args:
         made: the report.
-        tariff: of cost and emission.
+        tariff: price and emission of energy.
 
     Returns:
         Energies in J, times in s, cost in the currency of the tariff, CO2 in kg.
@@ -136,7 +136,7 @@ def _print(made: Report, chosen: ChosenModel, tariff: Tariff) -> None:
     Args:
         made: the report.
         chosen: the model as the user has named it.
-        tariff: by which savings are stated.
+        tariff: tariff by which savings are stated.
     """
     warn(dict.fromkeys(line for bag in made.bags for line in bag.repetition))
     shift = made.shift

@@ -131,7 +131,7 @@ def payload_option(default: str, *, identify: bool = False) -> Any:
     """--payload: mass [kg] alone, or followed by the centre of mass [m], as a tuple.
 
     Args:
-        default: in words, the payload that is meant without it.
+        default: payload that is meant without the option, in words.
         identify: whether "identify" is allowed in place of the mass, which is then the
             value.
     """
@@ -210,7 +210,7 @@ class TariffOptions:
 
     Attributes:
         tariff: price per kWh; None for no cost.
-        currency: of the price.
+        currency: currency of the price.
         co2: kg of CO2 per kWh; None for no emission.
         supply_efficiency: share of the wall power that reaches the robot bus; None where
             the model of the wall, control box included, states it.
@@ -377,7 +377,7 @@ class IdentifyOptions:
         friction: name of a law for all joints, or "auto" for a choice per joint.
         power_model: structure of the model of the bus power.
         link_tensors: where the inertia tensors of the links come from.
-        gravity: in the base frame [m/s^2]; None to estimate the mounting.
+        gravity: gravity in the base frame [m/s^2]; None to estimate the mounting.
         payload: mass [kg], and where it is stated the centre of mass in the flange
             frame [m]; "identify" to identify it from the currents; None for the payload
             that was set in the controller.
@@ -449,7 +449,8 @@ def text_list(
         what: the text must be, for the error.
         kind: makes a value of each part of the text.
         mark: between the parts.
-        unit: of the values; a text with another unit is refused with what to write.
+        unit: unit of the values; a text with another unit is refused, with the text to
+            write.
 
     Returns:
         The values of a text; raises ValueError for a text of another form.

@@ -72,7 +72,7 @@ class BagFolder:
     and its old files may be deleted meanwhile.
 
     Args:
-        folder: of bags, or one bag.
+        folder: folder of bags, or one bag.
         quiet: time without change after which a bag is complete [s].
     """
 
@@ -135,11 +135,11 @@ class BagHistory(NamedTuple):
     """The history of one bag, as `HistoryStore.add` takes it.
 
     Attributes:
-        record: of the bag.
+        record: record of the bag.
         tables: rows by name of the table, without `joint_seconds`.
         ranges: host time that the rows cover [ns since 1970 UTC].
         model: row of the model with which the energies were computed.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
     """
 
     record: SourceRecord
@@ -157,15 +157,16 @@ class BagWork:
     settings of the first time.
 
     Attributes:
-        address: of the store.
-        model: of the arm; None for the generic model of the type that each bag names.
+        address: address of the store.
+        model: model of the arm; None for the generic model of the type that each bag
+            names.
         model_name: key of the model, see `model_key`.
         arm: name of the arm; None for the serial number (or type) in each bag.
         cycle_trigger: what starts a cycle, see `CycleDetector`.
         cycle_output: digital output that starts a cycle, where the trigger is one.
         same_arm: whether the model is of this very arm, see `model_of_arm`.
-        path: of the model file; None for a generic model.
-        scripts: that name the nodes of programs, see `ProgramRows`.
+        path: path of the model file; None for a generic model.
+        scripts: scripts that name the nodes of programs, see `ProgramRows`.
         script_files: paths of these scripts.
         row: row of the model in the store; None for a model that is not from the store.
     """
@@ -330,7 +331,7 @@ class _PartSums:
 
     Args:
         keys: columns that all rows have in common.
-        channels: of the powers.
+        channels: channels of the powers.
 
     Attributes:
         seconds: rows of `seconds`.
@@ -368,11 +369,11 @@ class Added:
     """The result of adding bags to a store.
 
     Attributes:
-        records: of the bags that were added.
+        records: records of the bags that were added.
         skipped: bags that the store had already.
         failed: bags whose history could not be made, with the reason.
-        warnings: for the user, one line each; also about rows that were lost and made
-            again.
+        warnings: warnings for the user, one line each; also about rows that were lost and
+            made again.
     """
 
     records: list[SourceRecord] = field(default_factory=list)

@@ -136,7 +136,7 @@ class ProductionSaving:
         interval: 95 % interval of the saving (low, high) [J]; NaN where nothing shows the
             scatter.
         differences: what else changed, one sentence each.
-        notes: from what the interval was computed, and what is left out, one sentence
+        notes: what the interval was computed from, and what is left out, one sentence
             each.
         proven: whether the interval excludes zero, on one arm.
         alike_power: difference of power in parts of the cycle that are alike, after minus
@@ -338,7 +338,7 @@ class SessionError(NamedTuple):
     """The error of a saving because each side has one session, besides the scatter of cycles.
 
     Attributes:
-        variance: of the error [J^2].
+        variance: variance of the error [J^2].
         freedom: degrees of freedom of the variance.
         notes: sentences about the error, for people.
     """

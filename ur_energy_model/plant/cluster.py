@@ -46,7 +46,7 @@ def cluster_given(given: Given) -> AbstractContextManager[BagExecutor] | None:
     """The cluster of --scheduler, for commands that work on many bags.
 
     Args:
-        given: of the command; it has the `ClusterOptions`.
+        given: options of the command, the `ClusterOptions` among them.
 
     Returns:
         Its executor for a `with` statement, which raises ClusterError where no scheduler
@@ -111,8 +111,8 @@ class DaskBags:
     workers, and gives up a bag with which several workers died.
 
     Args:
-        client: of the cluster.
-        address: of its scheduler.
+        client: client of the cluster.
+        address: address of the scheduler.
 
     Raises:
         ClusterError: (when results are read) the scheduler does not answer any more, no
@@ -230,7 +230,7 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     Certificates and keys for TLS come from Dask's configuration.
 
     Args:
-        address: of the scheduler, such as tcp://10.0.0.5:8786.
+        address: address of the scheduler, such as tcp://10.0.0.5:8786.
 
     Raises:
         ClusterError: the address is malformed, needs keys for TLS that are not

@@ -65,7 +65,7 @@ def _work_of(store: str, options: ArmModelOptions) -> BagWork:
 
     Args:
         store: address of the store.
-        options: which model and which name the arm has, and what starts its cycles.
+        options: model and name of the arm, and what starts its cycles.
 
     Raises:
         UrEnergyError: the model or a script cannot be read.

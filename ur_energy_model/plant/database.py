@@ -94,8 +94,8 @@ def instant(
 
     Args:
         text: ISO 8601 date or time.
-        option: that has the text, for the error.
-        zone: of a text without a zone.
+        option: option whose value the text is, for the error.
+        zone: zone of a text without a zone.
         end: whether a date stands for the midnight after it, not for its begin.
 
     Raises:
@@ -156,7 +156,7 @@ class TooLargeError(SqlError):
     """SQL that needs more memory than it may have.
 
     Args:
-        memory_gb: that it may have [GB].
+        memory_gb: memory that a statement may have [GB].
     """
 
     def __init__(self, memory_gb: float) -> None:
@@ -168,8 +168,8 @@ class QueryResult(NamedTuple):
     """Rows of a result.
 
     Attributes:
-        schema: of the rows; names of columns are unique.
-        batches: of rows, which are read once as they are computed.
+        schema: schema of the rows; names of columns are unique.
+        batches: batches of rows, which are read once as they are computed.
     """
 
     schema: pa.Schema
@@ -182,11 +182,11 @@ class HistoryDatabase(ClosedOnExit):
     Tables that the store does not have yet are empty.
 
     Args:
-        store: whose tables they are.
+        store: store whose tables are read.
         period: time of the rows; dates and hours are in its zone. None for all, in UTC.
         arms: names of the arms of the rows; () for all.
         memory_gb: memory that DuckDB may use [GB].
-        threads: that DuckDB may use; None for one per core.
+        threads: threads that DuckDB may use; None for one per core.
 
     Attributes:
         period: time of the rows.
@@ -246,7 +246,7 @@ class HistoryDatabase(ClosedOnExit):
 
         Args:
             table: name of a table that is divided by day and arm.
-            rows: of the table.
+            rows: rows of the table.
             arms: names of the arms; () for all.
         """
         first, last = self.period.days
@@ -368,9 +368,9 @@ def export_csv(
     for `joint_energy`; times are UTC, ISO 8601.
 
     Args:
-        store: whose rows they are.
+        store: store whose rows are written.
         table: name of a table with joints.
-        path: of the file.
+        path: path of the file.
         period: time of the rows; None for all.
         arms: names of the arms of the rows; () for all.
         progress: called with the share that is done, and a text.

@@ -175,7 +175,7 @@ class EnergyParts:
     """Parts and cycles of one recording or stream, batch by batch.
 
     Args:
-        channels: of the powers.
+        channels: channels of the powers.
         covered: time that other sources cover.
 
     Attributes:
@@ -199,7 +199,7 @@ class EnergyParts:
 
         Args:
             table: powers of consecutive samples.
-            marks: of cycles, by the row at which they begin; None for none.
+            marks: marks of cycles, by the row at which they begin; None for none.
         """
         samples = table.samples
         marked = {} if marks is None else marks
@@ -295,7 +295,7 @@ def _finite_sums(values: Array, first: Indices) -> Array:
     """Sums over the samples of each part whose values are all finite.
 
     Args:
-        values: of the samples [samples, k].
+        values: values of the samples [samples, k].
         first: first sample of each part [parts].
 
     Returns:

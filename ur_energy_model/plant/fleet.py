@@ -67,7 +67,7 @@ class FleetArm:
     """An identified arm.
 
     Attributes:
-        name: of the arm.
+        name: name of the arm.
         robot: description of its type.
         evidence: what its own recordings show, without any prior.
     """
@@ -122,10 +122,10 @@ class Fleet:
     """Identified arms of one type or several.
 
     Args:
-        arms: with different names.
+        arms: arms with different names.
 
     Attributes:
-        arms: of the fleet, as given.
+        arms: arms of the fleet, as given.
     """
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:
@@ -138,8 +138,8 @@ class Fleet:
 
         Args:
             robot: description of the arm's type.
-            name: of the arm, whose own recordings do not enter its prior; None for a new
-                arm.
+            name: name of the arm, whose own recordings do not enter its prior; None for a
+                new arm.
 
         Returns:
             The prior, where joints without evidence have the prior of their type; None if
@@ -230,7 +230,7 @@ class Fleet:
 
         Args:
             what: "torque_constant" or "reflected_inertia".
-            joints: of the size.
+            joints: joints of one size.
         """
         shape = (len(self.arms), len(joints))
         value = np.full(shape, np.nan)
@@ -283,8 +283,8 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     Torque constants that its controller states count as shown.
 
     Args:
-        name: of the arm.
-        model: of the arm.
+        name: name of the arm.
+        model: model of the arm.
 
     Raises:
         InputError: the model does not state what its recordings show.
@@ -319,7 +319,7 @@ def with_stated(
 
     Args:
         evidence: what the recordings of the arm show.
-        constants: that its controller states, joint side.
+        constants: torque constants that the controller of the arm states, joint side.
         robot: description of its type, with the gear ratios.
     """
     known = constants.known
@@ -374,7 +374,7 @@ def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
     """The arms whose models are in a folder.
 
     Args:
-        folder: with one model file per arm, named <arm>.yaml.
+        folder: folder with one model file per arm, named <arm>.yaml.
 
     Returns:
         The arms in order of their names, and a line about each model that cannot be read.

@@ -34,11 +34,11 @@ class IdentifiedArm:
     """The model of one arm.
 
     Attributes:
-        name: of the arm.
-        model: that was identified.
-        bags: that the model was identified from.
+        name: name of the arm.
+        model: model that was identified.
+        bags: bags that the model was identified from.
         failed: bags that were left out, with the reason.
-        warnings: of the identification, one line each.
+        warnings: warnings of the identification, one line each.
     """
 
     name: str
@@ -53,7 +53,7 @@ class FleetIdentification:
     """The result of `identify_arms`.
 
     Attributes:
-        arms: in order of their names.
+        arms: arms in order of their names.
         failed: bags that no model was identified from, with the reason.
         fleet: the identified arms, and those known before that have no bags here.
     """
@@ -82,8 +82,8 @@ def identify_arms(
     What an arm's own recordings show never enters its prior.
 
     Args:
-        bags: of any arms, in any order.
-        options: of each identification; its prior is replaced.
+        bags: bags of any arms, in any order.
+        options: options of each identification; its prior is replaced.
         robot: type of all arms; None for the type that each bag names.
         known: arms known before; those that have bags here are replaced.
         each: runs the work on each bag and on each arm.
@@ -166,7 +166,7 @@ def _bags_of_arms(
     """Sort bags by arm.
 
     Args:
-        bags: of any arms.
+        bags: bags of any arms.
         robot: type of all arms; None for the type that each bag names.
         each: runs the work on each bag.
         failed: bags that cannot be used are added to it, with the reason.

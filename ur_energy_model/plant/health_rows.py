@@ -150,8 +150,8 @@ class HealthRows:
     controller's clock and a new payload end the window of motion in progress.
 
     Args:
-        calculator: that computes the powers, with the model that friction is compared
-            with.
+        calculator: calculator that computes the powers, with the model that friction is
+            compared with.
     """
 
     def __init__(self, calculator: EnergyCalculator) -> None:

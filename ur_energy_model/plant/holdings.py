@@ -185,7 +185,7 @@ def _consequence(group: Sequence[Loss], address: str) -> str:
 
     Args:
         group: losses with the same remedy.
-        address: of the store.
+        address: address of the store.
     """
     first = group[0]
     if first.bag is None and first.command is None:

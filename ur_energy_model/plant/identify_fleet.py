@@ -50,7 +50,7 @@ class FleetAddition:
 
         Args:
             given: options of the command.
-            options: of each identification.
+            options: options of each identification.
 
         Returns:
             Whether --per-arm was given; if not, nothing is done.

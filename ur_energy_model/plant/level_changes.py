@@ -29,9 +29,9 @@ class HealthQuantity:
     logarithms, they are relative.
 
     Attributes:
-        name: of the quantity, in words.
+        name: name of the quantity, in words.
         relative: whether levels are logarithms, and changes are stated in percent.
-        unit: of the quantity.
+        unit: unit of the quantity.
         least: smallest change that is stated, in the unit of the level.
         session: scatter between sessions.
         day: scatter between units of work of one session.
@@ -173,7 +173,7 @@ class ChannelChange:
         std: standard deviation of the size.
         ratio: twice the logarithm of the likelihood ratio against no change.
         course: the change at each unit [u].
-        channel: by number; None for a change that all joints have in common.
+        channel: number of the channel; None for a change that all joints have in common.
     """
 
     onset: int
@@ -435,7 +435,8 @@ class _ChangeTest:
             measured.
         excess: temperature above the reference [u], K, 0 where it is unknown.
         slope_std: standard deviation of the effect of temperature, per kelvin.
-        scatter: of sessions, days and models, in the unit of the level.
+        scatter: quantity with the scatter of sessions, days and models, in the unit of
+            the level.
 
     Attributes:
         mean_std: standard deviation of `mean`, sessions included.
@@ -526,7 +527,7 @@ def _shapes(time: Array, onsets: Indices) -> list[Array]:
     """Courses of changes of size one: a step, then ramps of each length of _RAMPS.
 
     Args:
-        time: of the units [u], s since 1970.
+        time: time of the units [u], s since 1970.
         onsets: numbers of the first units after a change [onsets].
 
     Returns:

@@ -57,12 +57,12 @@ class LiveRows:
     Args:
         arm: name of the arm.
         keys: columns that all rows have in common.
-        channels: of the powers.
-        path: of the model file; None for a generic model.
-        script: that names the nodes of the program; None for none.
+        channels: channels of the powers.
+        path: path of the model file; None for a generic model.
+        script: script that names the nodes of the program; None for none.
 
     Attributes:
-        parts: of the seconds that were not collected yet.
+        parts: parts of the seconds that were not collected yet.
         lost: number of seconds that were lost because a store could not be written.
     """
 
@@ -105,7 +105,8 @@ class LiveRows:
         Args:
             table: powers of consecutive samples.
             cycles: marks of cycles in them.
-            calculator: that has computed them; another one ends the minute in progress.
+            calculator: calculator that has computed the powers; another one ends the
+                minute in progress.
         """
         if self._health is None or calculator is not self._calculator:
             self._collect_minutes(last=True)
@@ -260,11 +261,11 @@ class LiveHistory:
     with what they were computed with.
 
     Args:
-        address: of the store.
+        address: address of the store.
         robot: type of the arm, where the telemetry does not state it.
         model: key of the model, see `model_key`.
-        path: of the model file; None for a generic model.
-        script: of the running program; None where it is not known.
+        path: path of the model file; None for a generic model.
+        script: script of the running program; None where it is not known.
         period: time between two writings [s].
 
     Raises:
@@ -317,7 +318,7 @@ class LiveHistory:
         Args:
             table: powers; without host stamps, the samples are taken to be from now.
             cycles: marks of cycles in them.
-            calculator: that has computed them.
+            calculator: calculator that has computed the powers.
         """
         info = table.samples.info
         channels = calculator.channels

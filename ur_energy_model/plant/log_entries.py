@@ -76,7 +76,7 @@ def partitions(name: str) -> list[str] | None:
     """Columns by which a log is divided; None for a log that is not divided.
 
     Args:
-        name: of a table, or STORE.
+        name: name of a table, or STORE.
     """
     if name == STORE:
         return ["table", "day", "lost"]
@@ -134,7 +134,7 @@ def files_of_log(name: str, actions: pa.Table) -> pa.Table:
     """Files that a log names, as far as their paths are the store's own.
 
     Args:
-        name: of the log: a table, or STORE.
+        name: name of the log: a table, or STORE.
         actions: what Delta Lake gives of the files that count, with flat columns; a
             column may be missing where no file has a value of it.
 
@@ -217,8 +217,8 @@ def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `FILES` from an action of a damaged log.
 
     Args:
-        table: that the log is of.
-        path: in the store.
+        table: table whose log it is, or STORE.
+        path: path in the store.
         add: the action: what Delta Lake has written of a file.
 
     Raises:
@@ -254,7 +254,7 @@ def without_replaced(files: Sequence[StoredFile]) -> list[str]:
     """Paths of files, without those that a file of the same live writer has replaced.
 
     Args:
-        files: that are left in a damaged log.
+        files: files that are left in a damaged log.
     """
     replaced = set()
     for file in files:

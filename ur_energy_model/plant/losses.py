@@ -108,7 +108,7 @@ def bad_files(store: StoreFiles, files: Sequence[StoredFile]) -> BadFiles:
 
     Args:
         store: files of the store.
-        files: that the log names.
+        files: files that the log names.
     """
     there = all_files(store)
     local = store.folder is not None
@@ -192,10 +192,10 @@ class LossCheck:
         """The loss of rows of a bag in a table.
 
         Args:
-            record: of the bag.
+            record: record of the bag.
             table: name of the table.
             rows: number of rows that are lost; None if it is not known.
-            paths: of bad files that may have had the rows.
+            paths: paths of bad files that may have had the rows.
         """
         words = {self._words[path] for path in paths}
         return Loss(
@@ -291,7 +291,7 @@ class LossCheck:
         Args:
             file: a file that is lost or changed.
             source: name of the source; None if it is not known.
-            command: that mends the loss; None if nothing does.
+            command: command that mends the loss; None if no command does.
         """
         start, end = file.span or (None, None)
         return Loss(
@@ -324,7 +324,7 @@ def unrecorded(
     Args:
         store: files of the store.
         good: files that are whole.
-        records: of the bags of the store.
+        records: records of the bags of the store.
 
     Returns:
         Names of the sources.

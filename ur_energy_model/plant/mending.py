@@ -37,7 +37,7 @@ class Mender:
     """Finds what is lost in a state of a store, and writes files with what can be made again.
 
     Args:
-        content: of the store.
+        content: content of the store.
         state: files that count.
 
     Attributes:
@@ -84,7 +84,7 @@ class Mender:
 
         Args:
             file: a lost one; files of `joint_seconds` are replaced by `_lost_joints`.
-            records: that are made again.
+            records: records that are made again.
         """
         if file.table == "models":
             return True
@@ -124,7 +124,7 @@ class Mender:
         """Write files of rows of models that sources name, and that are lost.
 
         Args:
-            records: that are made again.
+            records: records that are made again.
         """
         named = {(record.model, record.robot) for record in (*self._records, *records)}
         there = self._content.model_names(self._state)
@@ -219,7 +219,7 @@ def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
     """Files whose entry in the log has to change: lost, found again, or of another size.
 
     Args:
-        files: that the log names.
+        files: files that the log names.
         bad: what is wrong with some of the files.
 
     Yields:

@@ -32,7 +32,7 @@ class HistoryCompanion(EstimatorCompanion):
 
     Args:
         given: parameters of the node.
-        lines: that the node prints for its operator.
+        lines: lines that the node prints for its operator.
 
     Raises:
         MissingPackageError: a history is named, and its packages are not installed.
@@ -48,7 +48,7 @@ class HistoryCompanion(EstimatorCompanion):
         """Start the thread that writes the history of an arm.
 
         Args:
-            arm: with its first model.
+            arm: the arm with its first model.
         """
         if not self._parameters.history_store:
             return
@@ -84,7 +84,7 @@ class HistoryCompanion(EstimatorCompanion):
         Args:
             table: powers that follow the powers of the last call.
             starts: marks of cycles in them.
-            calculator: that has computed them.
+            calculator: calculator that has computed the powers.
         """
         if self._history is not None:
             self._history.update(table, starts, calculator)

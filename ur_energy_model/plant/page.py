@@ -84,7 +84,7 @@ def make_plant_report(
     """Sum up the store and period of a database, and find unusual days.
 
     Args:
-        database: of the store and period.
+        database: database of the store and period.
         store: folder or address of the store, for people.
         tariff: price and CO2 of energy; None for neither.
 

@@ -137,7 +137,7 @@ def _by_week(energies: Array, days: Indices) -> tuple[Array, Indices]:
     """Sums of energies over calendar weeks, which begin on Monday.
 
     Args:
-        energies: by arm and day [arms, days], NaN where there is none.
+        energies: energies by arm and day [arms, days], NaN where there is none.
         days: consecutive days since 1970 [days].
 
     Returns:
@@ -316,7 +316,7 @@ def shortened(name: str, most: int = 14) -> str:
     """A name that fits beside a chart: its middle is left out.
 
     Args:
-        name: of any length.
+        name: name of any length.
         most: characters that fit.
     """
     return name if len(name) <= most else f"{name[: most - 5]}…{name[-4:]}"

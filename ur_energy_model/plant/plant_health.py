@@ -57,7 +57,7 @@ class HealthChange:
         gradual: whether it is drift, not a step.
         size: relative (0.18 for 18 % more), or in W.
         interval: 95 % interval of the size.
-        temperature: of both levels [degC]; None where it is unknown.
+        temperature: temperature of both levels [degC]; None where it is unknown.
         words: the change as one line of text.
     """
 
@@ -79,8 +79,9 @@ class ArmHealth:
     Attributes:
         arm: name of the arm.
         robot: type of the arm, such as ur5e.
-        levels: of each joint and quantity, as in the JSON of `ur_energy history health`.
-        changes: in order of time.
+        levels: levels of each joint and quantity, as in the JSON of `ur_energy history
+            health`.
+        changes: changes in order of time.
     """
 
     arm: str
@@ -95,7 +96,7 @@ def plant_health(
     """Health of all arms of a history store. One arm is in memory at a time.
 
     Args:
-        address: of the store.
+        address: address of the store.
         progress: called with the share that is done, and a text.
 
     Returns:
@@ -259,7 +260,7 @@ def _stated(
         arm: name of the arm.
         owners: names of the joints by channel; None for the whole arm.
         course: the quantity over days.
-        change: of one of its channels, or of all.
+        change: change of one channel of the quantity, or of all.
     """
     quantity = course.quantity
     channels = range(len(owners)) if change.channel is None else [change.channel]

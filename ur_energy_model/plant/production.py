@@ -130,7 +130,7 @@ def usual_cycles(duration: Array) -> Mask:
     """Which cycles took about as long as most, and so were neither interrupted nor merged.
 
     Args:
-        duration: of the cycles [k], s, at least one.
+        duration: durations of the cycles [k], s, at least one.
 
     Returns:
         Whether each cycle is a usual one [k].

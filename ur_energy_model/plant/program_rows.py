@@ -50,8 +50,8 @@ class ProgramRows:
     late, or not at all. Each of several scripts belongs to the program of the same name.
 
     Args:
-        channels: of the powers.
-        scripts: that name the nodes of programs.
+        channels: channels of the powers.
+        scripts: scripts that name the nodes of programs.
         covered: time that other sources cover, which is left out.
     """
 

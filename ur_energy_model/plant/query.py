@@ -74,17 +74,17 @@ class Query(ClosedOnExit):
     """The result of one SELECT statement; a context manager.
 
     Args:
-        address: of the store.
+        address: address of the store.
         sql: the statement.
-        period: of the rows.
-        arms: of the rows, () for all.
+        period: period of the rows.
+        arms: arms of the rows, () for all.
         timeout: longest time until the whole result has been read [s]; time in `paused`
             is not counted.
 
     Attributes:
         warnings: about the store, as in `Holdings`.
         lost: what the store has lost, as entries of `Loss`.
-        schema: of the result, with unique names of columns.
+        schema: schema of the result, with unique names of columns.
         pid: number of the process.
 
     Raises:
@@ -150,7 +150,7 @@ class Query(ClosedOnExit):
         """The next message.
 
         Args:
-            kind: that is expected, unless the result is complete.
+            kind: kind of message that is expected, unless the result is complete.
 
         Raises:
             StoreError: the store cannot be read.
@@ -200,7 +200,7 @@ def main(handle: int) -> None:
     """Run the query that the parent sends; for the process that `Query` starts.
 
     Args:
-        handle: of its end of the pipe.
+        handle: file descriptor of the process's end of the pipe.
     """
     with Connection(handle) as pipe:
         address, sql, start, end, zone, arms = json.loads(pipe.recv_bytes())

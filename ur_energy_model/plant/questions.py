@@ -60,7 +60,7 @@ def _database_of(store: str, options: PeriodOptions) -> HistoryDatabase:
 
     Args:
         store: address of the store.
-        options: which time and which arms.
+        options: which time and which arms are selected.
 
     Raises:
         UrEnergyError: the store is not there, or a text is not a date.
@@ -87,7 +87,7 @@ class _Unit(NamedTuple):
 
     Attributes:
         name: heading of its column.
-        size: in J or s.
+        size: size of the unit in J or s.
     """
 
     name: str
@@ -178,7 +178,7 @@ def _unit(total: float | None, units: Sequence[_Unit]) -> _Unit:
     """The unit in which a table is short: the largest in which its total is ten or more.
 
     Args:
-        total: in the smallest unit; None if unknown.
+        total: total of the column in the smallest unit; None if unknown.
         units: ascending.
     """
     found = units[0]
@@ -214,7 +214,7 @@ def _summary_cells(
     """Cells of a row of the summary by heading; None where a value is unknown.
 
     Args:
-        row: with texts for its keys.
+        row: row of the summary, with texts for its keys.
         keys: what the energy is summed up by.
         energy: unit of the energies.
         time: unit of the times.
@@ -472,9 +472,9 @@ def _write_json(names: list[str], rows: Iterator[tuple[Any, ...]], result: Query
     """Write a result as one JSON object, row by row: it may be larger than memory.
 
     Args:
-        names: of the columns.
-        rows: of values, which are read as they are written; if the query fails before
-            the first of them, nothing is printed.
+        names: names of the columns.
+        rows: rows of values, which are read as they are written; if the query fails
+            before the first of them, nothing is printed.
         result: the query, whose time does not run while a reader of the pipe waits.
     """
 

@@ -94,7 +94,7 @@ def recorded_production(path: str | Path) -> Production:
     are NaN.
 
     Args:
-        path: of the recording.
+        path: path of the recording.
 
     Raises:
         UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
@@ -145,8 +145,8 @@ def _with_conditions(
     """A production with payload, temperature and speed scaling, as far as they were recorded.
 
     Args:
-        production: of a recording.
-        motion: of the recording.
+        production: production of a recording.
+        motion: motion of the recording.
         inside: whether each sample is in a cycle [samples].
     """
     columns = motion.telemetry.columns
@@ -219,7 +219,7 @@ def _parts(
     """Moves and settled rests of a cycle, in order.
 
     Args:
-        motion: of the recording.
+        motion: motion of the recording.
         found: cycles of the recording, all with the same moves.
         measured: energy between samples.
         whole: cycles that are measured as a whole [cycles], at least one.
@@ -262,7 +262,7 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
     """The cycles of a recording with the energies that the generic model gives for them.
 
     Args:
-        path: of the recording.
+        path: path of the recording.
         production: cycles of the recording, from `recorded_production`.
 
     Raises:
@@ -308,8 +308,8 @@ def _net_between(
     """Integrals and time in gaps between two times of each cycle.
 
     Args:
-        calculator: of the powers.
-        path: of the recording.
+        calculator: calculator of the powers.
+        path: path of the recording.
         begins: begin of each cycle [k], s, by the clock of the recording.
         ends: end of each cycle [k], s.
 

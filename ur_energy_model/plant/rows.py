@@ -30,7 +30,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
     Parts that another source covers, and parts of no time, are left out.
 
     Args:
-        parts: of a recording; there may be none.
+        parts: parts of a recording; there may be none.
         keys: columns that all rows have in common.
         channels: layout of the integrals of the parts.
     """

@@ -46,9 +46,9 @@ class Column(NamedTuple):
 
     Attributes:
         name: as in SQL.
-        kind: of _TYPES.
+        kind: kind of the values, one of _TYPES.
         unit: SI or degC; "" for none.
-        description: for the page of the tables and the metadata of the files.
+        description: description for the page of the tables and the metadata of the files.
         nullable: whether values may be missing.
     """
 
@@ -385,10 +385,10 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
     """The row of the table `models` for the model that a source was computed with.
 
     Args:
-        keys: of the source.
+        keys: keys of the source.
         model: None for a generic one.
-        path: of its file; None for a generic one. The content is left out if the file is
-            another one by now, or no text.
+        path: path of the model file; None for a generic model. The content is left out if
+            the file is another one by now, or no text.
     """
     provenance = {} if model is None or path is None else model.provenance
 

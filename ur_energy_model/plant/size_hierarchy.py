@@ -42,7 +42,7 @@ class Prediction:
 
     Attributes:
         mean: expected constants [k].
-        covariance: of the constants [k, k].
+        covariance: covariance of the constants [k, k].
         independent: part of each joint's variance that no other joint shares.
         spread: likeliest standard deviation between arms.
         spread_limit: value that the spread exceeds with a probability of 5 %.
@@ -62,7 +62,7 @@ class SizeHierarchy:
 
     Args:
         value: relative to the nominal constant [arms, k]; NaN where not measured.
-        std: of the measurements [arms, k].
+        std: standard deviations of the measurements [arms, k].
         nominal_std: standard deviation of the fleet's mean around the nominal constant.
     """
 
@@ -132,7 +132,7 @@ class SizeHierarchy:
         """The fleet's joints from some arms, at each point of the grid.
 
         Args:
-            used: which arms [arms].
+            used: which arms are used [arms].
 
         Returns:
             Covariance [grid, k, k], mean less 1 [grid, k], and logarithm of the
@@ -156,7 +156,7 @@ def _spread(weight: Array) -> tuple[float, float]:
     """The likeliest standard deviation between arms, and its 95 % quantile.
 
     Args:
-        weight: of the points of the grid [grid].
+        weight: weights of the points of the grid [grid].
     """
     spread = np.hypot(_ARM_STD, _OWN_STD)
     # Whatever the deviation of the position, which varies fastest on the grid.

@@ -41,7 +41,7 @@ class SourceRecord:
         end: end of the bag [ns since 1970 UTC].
         host_time: whether begin and end are times of the host's clock.
         rows: numbers of rows by table of COUNTED.
-        energy: at the supply [J].
+        energy: energy at the supply [J].
         accounted: time integrated over [s].
         left_out: time that other sources cover [s].
         settings: settings of `BagWork` that rows depend on, as JSON; None for none.
@@ -98,7 +98,7 @@ class SourcePart:
         rows: number of rows.
         covered: host time that they cover [ns since 1970 UTC]; none in other tables than
             `seconds`.
-        record: of the source; None for a live writer.
+        record: record of the source; None for a live writer.
         model: row of the table `models` without its content; None where it is not known.
     """
 

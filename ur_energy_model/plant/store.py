@@ -79,7 +79,7 @@ class LivePart(NamedTuple):
 
     Attributes:
         day: UTC day, YYYY-MM-DD.
-        rows: of a table.
+        rows: rows of a table.
         covered: host time that they cover [ns since 1970 UTC].
     """
 
@@ -141,7 +141,7 @@ class HistoryStore:
         """The model with which a source was added.
 
         Args:
-            record: of the source.
+            record: record of the source.
             given: key and model that the user gives, None for a generic one.
 
         Returns:
@@ -208,7 +208,7 @@ class HistoryStore:
         Args:
             first: first UTC day that matters, YYYY-MM-DD; None for all before the last.
             last: last UTC day that matters, YYYY-MM-DD; None for all after the first.
-            arms: that matter; () for all.
+            arms: arms that matter; () for all.
 
         Raises:
             StoreError: the folder is no store, or an empty one.
@@ -246,7 +246,8 @@ class HistoryStore:
 
         Args:
             table: name of the table.
-            holdings: of the store; columns that a file lacks are null in its rows.
+            holdings: holdings of the store; columns that a file lacks are null in its
+                rows.
         """
         return self._files.dataset(table, holdings.files[table])
 
@@ -262,10 +263,13 @@ class HistoryStore:
         """Write a source; one whose rows were lost or changed is written again.
 
         Args:
-            record: of the source; returned, None if the source is complete already.
+            record: record of the source.
             tables: rows by name of the table.
             ranges: host time that the rows cover; nothing where it is not known.
-            model: with which its energies were computed.
+            model: row of the model with which the energies were computed.
+
+        Returns:
+            The record with its numbers of rows; None if the source is complete already.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile; nothing
@@ -311,10 +315,10 @@ class HistoryStore:
         """Write files with the rows of a source and its record; they do not count yet.
 
         Args:
-            record: of the source.
+            record: record of the source.
             tables: rows by name of the table.
             ranges: host time that the rows cover.
-            model: with which its energies were computed.
+            model: row of the model with which the energies were computed.
 
         Raises:
             RecordingError: the rows are on more than MOST_DAYS days.
@@ -387,9 +391,9 @@ class HistoryStore:
         """Write the row of a model, unless it is there.
 
         Args:
-            keys: of a source whose energies were computed with the model.
+            keys: keys of a source whose energies were computed with the model.
             model: None for a generic one.
-            path: of its file; None for a generic one.
+            path: path of the model file; None for a generic model.
 
         Returns:
             The row.
@@ -412,7 +416,7 @@ class HistoryStore:
         """Replace files by one for each table, arm and day.
 
         Args:
-            paths: of the files; those that do not count any more have no effect.
+            paths: paths of the files; a file that does not count any more has no effect.
         """
         with self._problems("written"):
             groups = defaultdict[object, list[StoredFile]](list)
@@ -501,7 +505,7 @@ class HistoryStore:
         """Raise errors of files, servers and tables in the block as StoreError.
 
         Args:
-            what: that the store cannot be: "read" or "written".
+            what: what cannot be done with the store: "read" or "written".
         """
         try:
             yield

@@ -42,8 +42,8 @@ class StoreChanges:
     """Commits changes of a store, and computes the files that a change replaces.
 
     Args:
-        files: of the store.
-        log: which files count.
+        files: files of the store.
+        log: log of the store, which states the files that count.
         content: what the files contain.
     """
 
@@ -101,7 +101,7 @@ class StoreChanges:
         """Refuse rows of a time that another source covers.
 
         Args:
-            state: of the store.
+            state: state of the store.
             arm: name of the arm.
             source: name of the source of the rows.
             ranges: host time that the rows cover; nothing where it is not known.
@@ -123,8 +123,8 @@ class StoreChanges:
         A lost file of several bags is replaced with the last of these.
 
         Args:
-            state: of the store.
-            record: of the source.
+            state: state of the store.
+            record: record of the source.
 
         Returns:
             New files with the rows of other sources, and the files that they replace.

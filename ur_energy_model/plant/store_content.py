@@ -35,7 +35,7 @@ class StoreContent:
     """Contents of the files of a store; each file is read once.
 
     Args:
-        files: of the store.
+        files: files of the store.
     """
 
     def __init__(self, files: StoreFiles) -> None:
@@ -53,7 +53,7 @@ class StoreContent:
         """Record of a source.
 
         Args:
-            state: of the store.
+            state: state of the store.
             source: name of the source.
 
         Returns:
@@ -79,7 +79,7 @@ class StoreContent:
         """Whether all rows of a source are there.
 
         Args:
-            state: of the store.
+            state: state of the store.
             source: name of the source.
 
         Returns:
@@ -103,7 +103,7 @@ class StoreContent:
         """Time of an arm that sources cover, by the files that are as they were written.
 
         Args:
-            state: of the store.
+            state: state of the store.
             arm: name of the arm.
             start: host time from which on it matters [ns since 1970 UTC].
             besides: a source whose time does not count.
@@ -130,8 +130,8 @@ class StoreContent:
         """Write a file for each row of the table `models` that is not there yet.
 
         Args:
-            state: of the store.
-            rows: by model and robot.
+            state: state of the store.
+            rows: rows by model and robot.
 
         Returns:
             The files, which count once they are committed.
@@ -153,7 +153,7 @@ def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
 
     Args:
         file: perhaps a lost one, so that only its entry in the log is known.
-        record: of the source.
+        record: record of the source.
     """
     if not file.may_hold(record.source):
         return False

@@ -79,15 +79,15 @@ class StoredFile:
     """A file that the log of a store names; what is not known about it is None.
 
     Attributes:
-        path: in the store, with "/" between folders.
-        size: in bytes.
-        crc32: of the content.
+        path: path in the store, with "/" between folders.
+        size: size in bytes.
+        crc32: CRC-32 of the content.
         rows: number of rows.
         day: UTC day of the rows, YYYY-MM-DD; None in tables without days.
         arm: name of the arm; None in tables without days.
         sources: first and last name of the sources of its rows in alphabetical order; in
             the table `models`, of the models.
-        times: of the first and the last row [ns since 1970 UTC].
+        times: times of the first and the last row [ns since 1970 UTC].
         covered: time that its rows cover [ns since 1970 UTC].
         lost: whether its loss was noticed before. Such a file stays in the log, until
             its rows are there again.
@@ -146,7 +146,7 @@ def own_path(path: str) -> dict[str, str] | None:
     """Facts that a path of the store's own states about a file.
 
     Args:
-        path: in the store.
+        path: path in the store.
 
     Returns:
         `table`, `crc32` and, in a table that is divided, `day` and `arm`; None if the
@@ -163,12 +163,12 @@ class StoreFiles:
     """Files of a store, by paths with "/" between folders.
 
     Args:
-        address: of the store, as in `HistoryStore`.
+        address: address of the store, as in `HistoryStore`.
 
     Attributes:
         address: absolute path, or s3://BUCKET/PREFIX.
         folder: absolute path; None on an S3 server.
-        options: of that server, as Delta Lake takes them.
+        options: options of the S3 server, as Delta Lake takes them; empty for a folder.
     """
 
     def __init__(self, address: str) -> None:
@@ -235,7 +235,7 @@ class StoreFiles:
             arm: name of the arm; without effect in tables without days.
             day: UTC day of the rows, YYYY-MM-DD; without effect in tables without days.
             name: begin of the name of the file.
-            rows: of the table.
+            rows: rows of the table.
             parts: what the rows have of each source, for the footer.
 
         Returns:
@@ -432,7 +432,7 @@ class StoreFiles:
 
         Args:
             table: name of the table.
-            files: of the table; conditions on day and arm leave out whole files.
+            files: files of the table; conditions on day and arm leave out whole files.
         """
         columns = [field.with_nullable(True) for field in arrow_schema(table)]
         divided = table not in UNDIVIDED
@@ -463,8 +463,8 @@ class StoreFiles:
 
         Args:
             table: name of the table.
-            files: of the table.
-            condition: that the rows must meet; None for all.
+            files: files of the table.
+            condition: condition that the rows must meet; None for all.
         """
         rows = self.dataset(table, files).to_table(filter=condition)
         if table in UNDIVIDED:
@@ -513,9 +513,9 @@ def divided(
 
     Args:
         table: name of the table.
-        rows: of the table.
+        rows: rows of the table.
         ranges: host time that the rows cover [ns since 1970 UTC].
-        span: at most a day [ns].
+        span: length of the spans, at most a day [ns].
 
     Yields:
         Begin of the span [ns since 1970 UTC], its UTC day (YYYY-MM-DD), its rows, and the
@@ -535,7 +535,7 @@ def with_arm(rows: pa.Table, arm: str) -> pa.Table:
     """Rows with the arm as a first column; in the name of a folder alone, 0123 would become 123.
 
     Args:
-        rows: of one arm.
+        rows: rows of one arm.
         arm: name of the arm.
     """
     return rows.add_column(0, "arm", pa.repeat(pa.scalar(arm), len(rows)))
@@ -555,7 +555,7 @@ def _folder(address: str) -> Path | None:
     """The folder of a store; None for a store on an S3 server.
 
     Args:
-        address: of the store.
+        address: address of the store.
 
     Raises:
         StoreError: no store can be there.

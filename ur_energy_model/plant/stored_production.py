@@ -29,7 +29,7 @@ def stored_productions(
     energies of the model.
 
     Args:
-        database: of the store, for one arm.
+        database: database of the store, for one arm.
         changed: when the program was changed.
 
     Raises:
@@ -74,12 +74,12 @@ class _StoredCycles(NamedTuple):
 
     Attributes:
         arm: name of the arm that ran the cycles.
-        program: whose cycles they are; None where programs have no names.
+        program: name of the program of the cycles; None where programs have no names.
         later: whether each is after the change [cycles].
-        day: of each [cycles], YYYY-MM-DD.
-        begin: of each [cycles], s since 1970.
-        duration: of each [cycles], s.
-        energy: of each [cycles], J, measured or by the model.
+        day: UTC day of each cycle [cycles], YYYY-MM-DD.
+        begin: begin of each cycle [cycles], s since 1970.
+        duration: duration of each cycle [cycles], s.
+        energy: energy of each cycle [cycles], J, measured or by the model.
         measured: whether the total of each is measured as a whole [cycles].
         model_std: standard deviation of each modelled energy [cycles], J; 0 where all
             energies are measured.
@@ -100,7 +100,7 @@ def _stored_cycles(database: HistoryDatabase, later_from: str) -> _StoredCycles:
     """The cycles of the program that ran most, with measured energies if both sides have any.
 
     Args:
-        database: of the store, for one arm.
+        database: database of the store, for one arm.
         later_from: rest of an SQL expression after a time, which gives the column
             `later`: whether the time is after the change.
 
@@ -155,8 +155,8 @@ def _by_day(
     """Cycles of one side by day, without cycles that took unusually long or short.
 
     Args:
-        cycles: of both sides.
-        states: of the arm, by side (`later`) and day.
+        cycles: cycles of both sides.
+        states: states of the arm by side (`later`) and day.
         later: whether the cycles after the change are selected.
     """
     usual = cycles.later == later

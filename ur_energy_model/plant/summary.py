@@ -92,8 +92,8 @@ def _select_list(expressions: Mapping[str, str]) -> str:
     """Select list in SQL with all columns of SUMS, in their order.
 
     Args:
-        expressions: by name of the column, which is NULL without one; columns that SUMS
-            does not contain follow.
+        expressions: expressions in SQL by name of the column; a column of SUMS without
+            one is NULL, and columns that SUMS does not contain follow.
     """
     names = (*SUMS, *(name for name in expressions if name not in SUMS))
     return ", ".join(f"{expressions.get(name, 'NULL')} AS {name}" for name in names)
@@ -231,7 +231,7 @@ def summarise(
     """Sum up the energy of the database's period.
 
     Args:
-        database: of the store.
+        database: database of the store.
         keys: arm, program, node, joint, and begins of hour, shift, day, week (Monday) and
             month; () for the total alone.
         shifts: begins in minutes since midnight, from `shift_starts`.
@@ -272,8 +272,8 @@ def _summary_query(
     """The query for the rows of a summary.
 
     Args:
-        database: of the store.
-        keys: at least one, see `summarise`.
+        database: database of the store.
+        keys: keys of the rows, at least one, see `summarise`.
         shifts: begins in minutes since midnight.
     """
     table = "seconds"

@@ -43,7 +43,7 @@ class Anomaly:
         first: first day, days since 1970.
         last: last day, days since 1970.
         quantity: name of the quantity, in words.
-        unit: of the values.
+        unit: unit of the values.
         value: the value that is furthest from the usual one.
         usual: median over all days.
         deviations: distance between value and usual value in standard deviations.
@@ -125,10 +125,10 @@ def _unusual(
     Args:
         arm: name of the arm.
         quantity: what the values are, in words.
-        unit: of the values.
+        unit: unit of the values.
         least: least difference from the usual value that matters.
         days: ascending [k], days since 1970.
-        values: of the quantity [k], NaN where there is none.
+        values: values of the quantity [k], NaN where there is none.
     """
     known = np.isfinite(values)
     days = days[known]

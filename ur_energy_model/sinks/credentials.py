@@ -37,7 +37,7 @@ def read_section(path: Path, name: str, read: Callable[[YamlTree], T], without: 
 
     Args:
         path: the file.
-        name: of the section.
+        name: name of the section.
         read: makes what is returned from the section, and refuses what is wrong in it.
         without: what is returned where the file does not have the section.
 

@@ -45,7 +45,7 @@ def estimator_reading(
     """The present reading of an arm.
 
     Args:
-        estimator: of the arm; the caller holds its lock.
+        estimator: estimator of the arm; the caller holds its lock.
         viewer: name of the reader; powers are means since its previous reading.
         batch: the last samples, from which name of the arm and time are taken.
         link: state of the connection.
@@ -99,10 +99,10 @@ class RunningNode(NamedTuple):
 
     Attributes:
         node: name of the node, or the line as text.
-        line: in execution now; 0 for a node that is not executed now.
+        line: line in execution now; 0 for a node that is not executed now.
         executions: number of times that the node was executed.
         seconds: time spent in the node [s].
-        energy: at the supply, during this time [J].
+        energy: energy at the supply, during this time [J].
     """
 
     node: str
@@ -118,7 +118,7 @@ class LiveState:
 
     Attributes:
         source: address of the controller, or the bag.
-        reading: of the arm; None before the first sample.
+        reading: reading of the arm; None before the first sample.
         link: state of the connection now.
         sinks: state of every sink.
         cycle: the last completed cycle; None before the first.
@@ -166,12 +166,12 @@ class JointRow(NamedTuple):
     """One joint, or another part of the arm, at one moment.
 
     Attributes:
-        name: of the joint, prefix included, or of the part.
+        name: name of the joint, prefix included, or of the part.
         power: electrical [W].
         energy: electrical, since reset [J].
         efficiency: mechanical over electrical energy since reset; NaN where no electrical
             energy was taken, and for other parts.
-        temperature: of the motor [degC]; None where it is not known.
+        temperature: temperature of the motor [degC]; None where it is not known.
     """
 
     name: str
@@ -220,7 +220,7 @@ class SinkGroup:
 
         Args:
             sinks: may be none.
-            rate: of readings [Hz].
+            rate: rate of readings [Hz].
         """
         self.sinks = tuple(sinks)
         self._decimator = Decimator(rate)
@@ -288,15 +288,15 @@ class LiveArm:
         """An arm that is not read yet.
 
         Args:
-            name: of the source, for users: address of the controller, or the bag.
+            name: name of the source, for users: address of the controller, or the bag.
             open_source: opens the source of samples.
             model_of: returns the model for what the first samples state about the arm,
                 and what to call it. A ControllerError means that the arm may be named
                 later; any other error ends the reading.
-            options: of the estimator.
+            options: options of the estimator.
             clock: clock with which a live source stamps the samples; None for recorded
                 samples.
-            script: of the running program, whose nodes are named; None for none.
+            script: script of the running program, whose nodes are named; None for none.
         """
         self._name = name
         self._model_of = model_of

@@ -54,7 +54,7 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
 
     Args:
         share: filled share of the width; one outside of 0 to 1 is cut, NaN is 0.
-        width: of the text, which is padded with blanks [characters].
+        width: width of the text, which is padded with blanks [characters].
         ascii_only: whether the bar is made of "#", in place of blocks of eighths.
     """
     share = _cut_share(share)
@@ -82,7 +82,7 @@ def left_bar(share: float, width: int, *, ascii_only: bool = False) -> Text:
 
     Args:
         share: filled share of the width; one outside of 0 to 1 is cut, NaN is 0.
-        width: of the text, which is padded with blanks [characters].
+        width: width of the text, which is padded with blanks [characters].
         ascii_only: whether the bar is made of "#", in place of blocks of eighths.
     """
     if ascii_only:
@@ -115,9 +115,9 @@ class BarAxis(NamedTuple):
         """The axis that just holds some powers, with round ends.
 
         Args:
-            lowest: of the powers [W].
-            largest: of the powers [W].
-            width: of both parts [characters].
+            lowest: lowest power of the history [W].
+            largest: largest power of the history [W].
+            width: width of both parts [characters].
         """
         high = _round_above(largest)
         if round(lowest, 1) >= 0.0:
@@ -160,7 +160,7 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
     Args:
         values: the last ones are shown; the largest has the full height, zero and
             negative ones the least height, NaN a blank.
-        width: of the text, which is padded on the left [characters].
+        width: width of the text, which is padded on the left [characters].
         ascii_only: whether the heights are ASCII characters, in place of blocks.
     """
     if width <= 0:
@@ -282,7 +282,7 @@ class LiveView:
         """A view without history.
 
         Args:
-            ascii_only: for terminals without block characters.
+            ascii_only: whether the terminal has no block characters.
         """
         self._ascii_only = ascii_only
         names = ("total", "model", "wall")
@@ -303,9 +303,9 @@ class LiveView:
 
         Args:
             state: what it shows.
-            width: of the terminal; no line is longer [characters].
-            height: of the terminal, and most lines; the last one is FOOTER. Blank lines
-                between blocks are left out first, then lines from the end.
+            width: width of the terminal; no line is longer [characters].
+            height: height of the terminal, and most lines; the last one is FOOTER. Blank
+                lines between blocks are left out first, then lines from the end.
         """
         width = min(width, WIDEST)
         blocks = self._blocks(state, width)
@@ -326,7 +326,7 @@ class LiveView:
 
         Args:
             state: what they show.
-            width: of the terminal [characters].
+            width: width of the terminal [characters].
         """
         reading = state.reading
         if reading is None:
@@ -351,8 +351,9 @@ class LiveView:
         """Powers, their history and energies of arm, model and wall; and standby.
 
         Args:
-            snapshot: of the arm.
-            width: of the terminal [characters]; a narrow one does not show the history.
+            snapshot: snapshot of the arm.
+            width: width of the terminal [characters]; a narrow one does not show the
+                history.
         """
         lines: list[Text] = []
         powers = arm_powers(snapshot)
@@ -382,9 +383,9 @@ class LiveView:
 
         Args:
             state: whether samples arrive; old powers are dim.
-            reading: of the arm.
-            width: of the terminal [characters]; a narrow one does not show efficiency and
-                temperature.
+            reading: reading of the arm.
+            width: width of the terminal [characters]; a narrow one does not show
+                efficiency and temperature.
         """
         rows = (*joint_rows(reading), *part_rows(reading))
         powers = [row.power for row in rows if math.isfinite(row.power)]
@@ -419,8 +420,8 @@ def _head(state: LiveState, reading: ArmReading, width: int) -> Text:
 
     Args:
         state: whether samples arrive.
-        reading: of the arm.
-        width: of the terminal [characters]; where the model is too long, its end is
+        reading: reading of the arm.
+        width: width of the terminal [characters]; where the model is too long, its end is
             shown.
     """
     name = reading.arm

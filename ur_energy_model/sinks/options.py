@@ -63,8 +63,8 @@ class SinkKind:
     """A kind of sink, as its room describes it; reading it imports no package.
 
     Attributes:
-        name: of the option with an address, URL or file for each sink of this kind.
-        title: by which the help of commands names what these sinks feed.
+        name: name of the option with an address, URL or file for each sink of this kind.
+        title: title by which the help of commands names what these sinks feed.
         options: table that has this option, and further options of the kind.
         factory: "module:function" of its `sink.SinkFactory`.
         default_port: where it listens if the user states no port; None for a kind that
@@ -168,7 +168,7 @@ def server_address(kind: SinkKind, text: str, options: SinkOptions) -> Address:
     """Where a sink listens: loopback unless the user allows more.
 
     Args:
-        kind: of the sink; its default port is used where the text has none.
+        kind: kind of the sink; its default port is used where the text has none.
         text: ADDRESS:PORT, ADDRESS, :PORT or nothing, or a URL with one of them;
             127.0.0.1 where it has no address.
         options: whether other addresses than loopback are allowed.

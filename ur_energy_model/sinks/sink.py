@@ -159,7 +159,7 @@ class Sink:
         """Start the thread; a subclass makes what `_serve` needs before.
 
         Args:
-            name: of the thread.
+            name: name of the thread.
         """
         self._changed = threading.Condition()
         self._closing = False

@@ -63,7 +63,7 @@ class Screen(ExitStack):
         """A screen that is not shown yet.
 
         Args:
-            console: of the terminal.
+            console: console of the terminal.
             state: returns the state for a viewer of a name; powers are means since its
                 previous state.
             stop: set by signals, and where the terminal is closed.

@@ -73,7 +73,7 @@ class ReadingMessages:
         diagnostics once a second.
 
         Args:
-            reading: of the arm.
+            reading: reading of the arm.
         """
         stamp = reading.stamp
         snapshot = reading.snapshot
@@ -111,7 +111,7 @@ class ReadingMessages:
         """Prepare for an arm or a model that is new.
 
         Args:
-            reading: of the arm.
+            reading: reading of the arm.
             interfaces: values of the joints, whose names are in the messages.
 
         Returns:

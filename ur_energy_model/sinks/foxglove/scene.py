@@ -105,8 +105,8 @@ class ArmScene:
         """The pose of each frame in the frame before it.
 
         Args:
-            time: of the poses.
-            poses: of all frames but the first, in `base` [n + 2, 4, 4].
+            time: time of the poses.
+            poses: poses of all frames but the first, in `base` [n + 2, 4, 4].
         """
         steps = np.concatenate(
             [BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])]
@@ -135,7 +135,7 @@ class ArmScene:
         """A link in a colour, which moves with its frame.
 
         Args:
-            time: of the reading.
+            time: time of the reading.
             name: identifies the entity over readings.
             link: name of the link, which is also its frame.
             paint: colour of its shells.
@@ -166,7 +166,7 @@ class _Shell(NamedTuple):
     """A cylinder around a cylinder of the URDF, along its z axis.
 
     Attributes:
-        pose: in the frame of the link.
+        pose: pose in the frame of the link.
         size: diameters and length [m].
     """
 

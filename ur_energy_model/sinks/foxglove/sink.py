@@ -83,7 +83,7 @@ class FoxgloveDelivery(ServerListener):
     of this machine: the SDK does not check the header Origin. Clients can read only.
 
     Attributes:
-        address: at which the server listens.
+        address: address at which the server listens.
         subscriptions: number of subscriptions of each client, by its number.
     """
 
@@ -242,7 +242,7 @@ class McapDelivery:
     disk fails.
 
     Attributes:
-        path: of the first file.
+        path: path of the first file.
     """
 
     clients = None

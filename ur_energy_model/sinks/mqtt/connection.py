@@ -100,7 +100,7 @@ class BrokerConnection:
             broker: whom to connect to.
             credentials: user name, password and certificates.
             will: last-will message, which the broker publishes if the connection breaks.
-            topics: with quality of service 1.
+            topics: topics with quality of service 1.
             on_message: called with topic and payload of a message on the topics, and
                 whether it was retained.
 

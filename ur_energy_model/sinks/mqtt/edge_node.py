@@ -49,9 +49,9 @@ class StoredReading:
     Attributes:
         arm: name of the arm, which is the device ID.
         stamp: host time of the sample [ms since 1970, UTC].
-        names: of the values, as the ROS topics have them; readings share one tuple.
+        names: names of the values, as the ROS topics have them; readings share one tuple.
         values: powers [W] and energies [J] in the order of the names.
-        state: of the arm, in lower case.
+        state: state of the arm, in lower case.
         lost: number of samples lost so far.
         source: where the total since reset comes from, and the share of the time in which
             the total is measured.
@@ -137,8 +137,8 @@ class ReadingStore:
         """The part of a reading that is kept.
 
         Args:
-            reading: to be kept; if no cycle has ended in it, the last cycle is taken from
-                the reading before.
+            reading: reading to be kept; if no cycle has ended in it, the last cycle is
+                taken from the previous reading.
         """
         numbers = reading.numbers()
         names = tuple(numbers)
@@ -375,7 +375,7 @@ class EdgeNode:
 
         Args:
             readings: the oldest that wait, in order of time.
-            newest: of each arm, also of those that wait.
+            newest: newest reading of each arm, readings that wait included.
             now: time of publishing.
         """
         messages: list[Message] = []
@@ -397,8 +397,8 @@ class EdgeNode:
         """All metrics of historical readings, and what the last one has changed.
 
         Args:
-            arm: which hosts know already.
-            readings: of the arm, in order of time.
+            arm: arm that was announced to the hosts.
+            readings: readings of the arm, in order of time.
             last: the newest reading of the arm, which may be one of the historical
                 readings.
         """
@@ -431,7 +431,7 @@ class EdgeNode:
         It does if it is a command for it, or states that a host has come online.
 
         Args:
-            topic: of the message, one of `topics`.
+            topic: topic of the message, one of `topics`.
             payload: whatever a foreign client sends.
             retained: whether the broker had the message before the subscription: a host
                 that was online then has had the births of the connection.
@@ -501,7 +501,7 @@ def _metrics(
     """Metrics of values that were measured at one time.
 
     Args:
-        values: by name of the metric.
+        values: values by name of the metric.
         stamp: the time [ms since 1970, UTC].
         historical: whether a newer value has been published, or will be at once.
         described: whether the metrics have descriptions, as births do.
@@ -522,8 +522,8 @@ def json_messages(
     Args:
         group: group ID, the first level of the topic GROUP/NODE/ARM/energy.
         node: edge node ID.
-        readings: in order of time.
-        newest: of each arm; the others are marked as historical.
+        readings: readings in order of time.
+        newest: newest reading of each arm; the others are marked as historical.
 
     Returns:
         A message for each reading, with all metrics; numbers that are unknown are null.

@@ -110,7 +110,7 @@ class Metric(NamedTuple):
     Attributes:
         timestamp: when the value was measured [ms since 1970, UTC].
         name: such as "energy/total/power".
-        datatype: of the value.
+        datatype: data type of the value.
         value: None is published as null.
         description: what the metric is, in the properties of its birth; "" for none.
         historical: whether a newer value has been published, or will be at once.
@@ -135,7 +135,7 @@ def encoded(
 
     Args:
         timestamp: when it is published [ms since 1970, UTC].
-        metrics: in the order in which they are read.
+        metrics: metrics in the order in which they are read.
         seq: number of the message since the birth of the node, 0 to 255; None for a
             death of the node, which has none.
         typed: whether metrics state their data types, as births must; data leave them

@@ -56,9 +56,9 @@ def _unit(code: str, symbol: str, name: str) -> ua.Variant:
     """A unit as EUInformation (OPC 10000-8, 5.6.3).
 
     Args:
-        code: of UN/CEFACT Recommendation 20.
-        symbol: for displays.
-        name: in words.
+        code: code of UN/CEFACT Recommendation 20.
+        symbol: symbol of the unit, for displays.
+        name: name of the unit in words.
     """
     uri = "http://www.opcfoundation.org/UA/units/un/cefact"
     number = int.from_bytes(code.encode(), "big")
@@ -95,7 +95,7 @@ def _enum_values(names: Iterable[str], texts: Iterable[str]) -> ua.Variant:
     """EnumValues, numbered from 0.
 
     Args:
-        names: for programs.
+        names: names of the values, for programs.
         texts: descriptions, one for each name.
     """
     values: list[ua.EnumValueType] = []
@@ -114,7 +114,7 @@ class AddressSpace:
     """The address space of a server, to which the types of the specifications are added.
 
     Attributes:
-        server: that holds the nodes.
+        server: server that holds the nodes.
         spaces: index of each namespace in the server.
     """
 

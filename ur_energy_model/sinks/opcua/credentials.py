@@ -25,7 +25,8 @@ class OpcuaCredentials:
 
     Attributes:
         users: passwords by user name.
-        certificate: of the server (DER or PEM); None to make one at the first start.
+        certificate: certificate of the server (DER or PEM); None to make one at the first
+            start.
         key: private key of the certificate (PEM); both are stated, or neither.
     """
 

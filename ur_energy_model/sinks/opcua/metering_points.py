@@ -53,7 +53,7 @@ class Measurand(NamedTuple):
     Attributes:
         name: BrowseName.
         number: MeasurementID.
-        unit: of the values, EUInformation.
+        unit: unit of the values, an EUInformation.
         kind: type of the values.
         by: type of the reference from the metering point to the measurement; a statistic
             is set to zero by a reset.
@@ -116,7 +116,7 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measuremen
     uncertainty of their difference.
 
     Args:
-        reading: of the arm.
+        reading: reading of the arm.
     """
     snapshot = reading.snapshot
     energy = snapshot.since_reset
@@ -158,7 +158,7 @@ def _deviations(
     """Standard uncertainties by metering point, as far as they are known.
 
     Args:
-        reading: of the arm.
+        reading: reading of the arm.
         values: powers [W] or energies [J] of all channels.
         seconds: time over which the powers are means [s]; None for energies.
     """
@@ -177,8 +177,8 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
     """Values and units under the names of the ROS topics, for clients that use no model.
 
     Args:
-        reading: of the arm; values of a cycle are there only if one has ended since the
-            previous reading.
+        reading: reading of the arm; it has values of a cycle only if one has ended since
+            the previous reading.
 
     Returns:
         Value and unit by name; the unit of a text or count is None.

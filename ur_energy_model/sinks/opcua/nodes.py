@@ -145,7 +145,8 @@ class MachineNodes:
         """Write the values that have changed; all values if the arm had been lost.
 
         Args:
-            reading: of the arm; nodes of new metering points and values are added.
+            reading: reading of the arm; nodes of new metering points and values are
+                added.
         """
         points = metering_points(reading)
         await self._add_points(points)
@@ -176,8 +177,8 @@ class MachineNodes:
         """Write values with the present status.
 
         Args:
-            values: by key.
-            time: of the sample.
+            values: values by key.
+            time: time of the sample.
         """
         status = ua.StatusCode(self._status)
         for key, value in values.items():
@@ -204,14 +205,14 @@ class MachineNodes:
 
         Args:
             parent: key of the node above.
-            key: of the new node.
+            key: key of the new node.
             uri: namespace of the browse name.
             kind: type of the node.
             by: reference from the parent; by default HasProperty for a property, else
                 HasComponent.
             name: browse name; by default the end of the key.
             value: first value of the variable; None for an object.
-            data_type: of the value; by default the type of its variant.
+            data_type: data type of the value; by default the type of its variant.
             writable: whether users may change the value.
 
         Returns:

@@ -116,7 +116,7 @@ class OpcuaDelivery:
 
         Args:
             address: where it listens.
-            path: of its URL, "" for none.
+            path: path of the URL of the server; "" for none.
             users: passwords by user name.
             certificate: files of its certificate and private key.
             actions: what its methods do; None for a server without methods.
@@ -181,8 +181,8 @@ class OpcuaDelivery:
         Args:
             iserver: the server of asyncua; not used.
             username: None for an anonymous client.
-            password: of the user.
-            certificate: of the client; not used.
+            password: password of the user.
+            certificate: certificate of the client; not used.
 
         Returns:
             None to refuse the client.
@@ -299,8 +299,8 @@ def _make_certificate(certificate_file: Path, key_file: Path) -> None:
     """Make a self-signed certificate for this machine, valid for DAYS.
 
     Args:
-        certificate_file: to write, DER.
-        key_file: to write, PEM, which only its owner may read.
+        certificate_file: path of the certificate to write, DER.
+        key_file: path of the private key to write, PEM, which only its owner may read.
 
     Raises:
         InputError: the folder cannot be written.

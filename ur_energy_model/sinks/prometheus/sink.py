@@ -204,8 +204,8 @@ class CycleFigures(NamedTuple):
     """Figures of a completed cycle.
 
     Attributes:
-        energy: of the whole arm [J].
-        duration: of the cycle [s].
+        energy: energy of the whole arm [J].
+        duration: duration of the cycle [s].
         unaccounted: time of the cycle without samples [s].
     """
 
@@ -222,10 +222,10 @@ class ArmMetrics:
 
     Attributes:
         reading: the last one.
-        snapshot: of the last reading.
+        snapshot: snapshot of the last reading.
         columns: where the channels are in arrays of the snapshot.
-        last_cycle: of the last completed cycle, which outlives its reading; None before
-            the first.
+        last_cycle: values of the last completed cycle, which outlive its reading; None
+            before the first cycle.
     """
 
     reading: ArmReading
@@ -237,7 +237,7 @@ class ArmMetrics:
         """Values by name of the metric; metrics without a known value are left out.
 
         Args:
-            reading: of the arm.
+            reading: reading of the arm.
         """
         self.reading = reading
         self.snapshot = reading.snapshot
@@ -277,8 +277,8 @@ class ArmMetrics:
         """Powers, energies or times of the whole arm by its state.
 
         Args:
-            array: of all channels.
-            part: of the channels, `columns.state_energy` or `columns.state_time`.
+            array: values of all channels.
+            part: part of the channels, `columns.state_energy` or `columns.state_time`.
         """
         values = self.columns.by_state(array, part)
         return {(state.name.lower(),): value for state, value in values.items()}
@@ -327,10 +327,10 @@ class MetricFamily(NamedTuple):
     """One metric.
 
     Attributes:
-        name: with its unit as suffix.
+        name: name of the metric, with its unit as suffix.
         labels: names of the labels, the arm's first.
         help: one sentence, the HELP of the page.
-        values: of the last reading, by the values of the labels but the arm's.
+        values: values of the last reading, by the values of all labels but the arm.
     """
 
     name: str
@@ -438,7 +438,7 @@ def without_present(values: Mapping[str, Values]) -> dict[str, Values]:
     """The values that hold while no samples arrive: counters, INFO, and CONNECTED as 0.
 
     Args:
-        values: of the last reading, by name of the metric.
+        values: values of the last reading, by name of the metric.
     """
     lasting = [name for name in values if METRICS[name].is_counter or name == INFO]
     kept = {name: values[name] for name in lasting}
