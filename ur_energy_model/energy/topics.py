@@ -33,6 +33,8 @@ model."""
 PARTS = {**MODEL_PARTS, "unexplained": "unexplained"}
 """Parts that sum to the total together with the joints, with their channels: the modelled parts,
 and the part of a measured total that the model does not explain."""
+ENERGY_ROW, POWER_ROW, DEVIATION_ROW = range(3)
+"""Rows of `energy_values`: energy since the reset, mean power, deviation of the energy."""
 ARM_NAMES = (*MODEL_PARTS, "total", "bus", "unexplained", "wall", "model")
 """Names behind the names of the joints. Names of earlier versions keep their places, since plots
 of Foxglove refer to places. `unexplained` has the place that `residual` had."""
@@ -52,7 +54,8 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     Returns:
         Values [snapshots, 3, names of `energy_names`], NaN where unknown. The three rows
         are the energy since the reset (J), the mean power since the previous message (W),
-        and the standard uncertainty of the energy (J), known for the joints, `standby`,
+        and the standard uncertainty of the energy (J), at the places ENERGY_ROW, POWER_ROW
+        and DEVIATION_ROW. The uncertainty is known for the joints, `standby`,
         `unexplained`, `total`, `model` and `wall`. Joints, standby, drivers, regeneration
         and unexplained sum to the total, which is measured where the bus power is measured,
         else modelled. `bus` is NaN if the bus power is not measured; `wall` is computed by
@@ -74,18 +77,17 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
         "wall": wall.deviation(terms, total_std),
     }
     column = {name: joints + place for place, name in enumerate(ARM_NAMES)}
-    energy, mean_power, std = range(3)
     values = np.full((len(snapshots), 3, joints + len(ARM_NAMES)), np.nan)
-    values[:, energy, places] = net[:, channels]
-    values[:, energy, column["wall"]] = wall.value(terms)
-    values[:, mean_power, places] = power[:, channels]
-    values[:, mean_power, column["wall"]] = columns.value_at_wall(power)
-    values[:, std, :joints] = columns.deviations_of_joints(net)
+    values[:, ENERGY_ROW, places] = net[:, channels]
+    values[:, ENERGY_ROW, column["wall"]] = wall.value(terms)
+    values[:, POWER_ROW, places] = power[:, channels]
+    values[:, POWER_ROW, column["wall"]] = columns.value_at_wall(power)
+    values[:, DEVIATION_ROW, :joints] = columns.deviations_of_joints(net)
     for name, found in stds.items():
-        values[:, std, column[name]] = found
-    for row, snapshot in enumerate(snapshots):
+        values[:, DEVIATION_ROW, column[name]] = found
+    for place, snapshot in enumerate(snapshots):
         if not snapshot.bus_measured:
-            values[row, [energy, mean_power], column["bus"]] = np.nan
+            values[place, [ENERGY_ROW, POWER_ROW], column["bus"]] = np.nan
     return values
 
 
@@ -139,7 +141,7 @@ def joint_interfaces(
 
 # Values of the std_msgs/Float64 topics below energy/.
 
-_ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
+_ARM_TOPICS: dict[str, tuple[topics.Topic, topics.Topic]] = {
     "total": (topics.TOTAL_ENERGY, topics.TOTAL_POWER),
     "standby": (topics.STANDBY_ENERGY, topics.STANDBY_POWER),
     "drivers": (topics.DRIVERS_ENERGY, topics.DRIVERS_POWER),
@@ -159,15 +161,15 @@ def number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]
     Args:
         joints: names of the joints, prefix included.
     """
-    energy, power = range(2)
+    of_joints = ((POWER_ROW, topics.JOINT_POWER), (ENERGY_ROW, topics.JOINT_ENERGY))
     places: dict[topics.Topic, tuple[int, int]] = {}
-    for row, topic in ((power, topics.JOINT_POWER), (energy, topics.JOINT_ENERGY)):
+    for row, topic in of_joints:
         for column, joint in enumerate(joints):
             places[topic.for_joint(joint)] = (row, column)
     for name, (energy_topic, power_topic) in _ARM_TOPICS.items():
         column = len(joints) + ARM_NAMES.index(name)
-        places[power_topic] = (power, column)
-        places[energy_topic] = (energy, column)
+        places[power_topic] = (POWER_ROW, column)
+        places[energy_topic] = (ENERGY_ROW, column)
     return places
 
 
@@ -200,26 +202,28 @@ def numbers(
 # Colour and size that show the power of a joint in 3D, the same in every viewer.
 
 FULL_SCALE = 100.0  # power at which a joint is red [W]
-SMALLEST_DIAMETER = 0.10
-DIAMETER_RANGE = 0.08
-"""Diameter of a sphere at zero power, and the increase at full scale [m]."""
+SMALLEST_DIAMETER = 0.10  # diameter of a sphere at zero power [m]
+DIAMETER_RANGE = 0.08  # increase of the diameter up to full scale [m]
+_OPACITY = 0.9  # of a sphere, so that the joint behind it is seen
 
 
 def level_of(power: float, full_scale: float = FULL_SCALE) -> float:
-    """Power relative to full scale, -1 to 1."""
+    """Power [W] relative to full scale [W], limited to -1 to 1."""
     return min(max(power / full_scale, -1.0), 1.0)
 
 
 def diameter(level: float) -> float:
-    """Diameter of a joint's sphere [m]."""
+    """Diameter of a joint's sphere [m] at a level of -1 to 1."""
     return SMALLEST_DIAMETER + DIAMETER_RANGE * abs(level)
 
 
 def color(level: float) -> tuple[float, float, float, float]:
     """RGBA of a level: -1 (regeneration) blue, 0 green, 0.5 yellow, 1 (full consumption) red."""
     if level < 0:
-        return 0.0, 1.0 + level, -level, 0.9
-    return min(1.0, 2 * level), min(1.0, 2 - 2 * level), 0.0, 0.9
+        return 0.0, 1.0 + level, -level, _OPACITY
+    red = min(1.0, 2.0 * level)
+    green = min(1.0, 2.0 - 2.0 * level)
+    return red, green, 0.0, _OPACITY
 
 
 # Content of the diagnostic topics below energy/ and of the response of ~/read_interval.
@@ -505,11 +509,12 @@ def prediction_statuses(
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
         source = channels.total_source(net, measured.accounted)
         text += f"; took {net[channels.arm['total']]:.0f} J, {source.words()}"
-    total |= {key: reason for key, reason in (reasons or {}).items() if reason}
+    reasons = reasons or {}
+    total |= {key: reason for key, reason in reasons.items() if reason}
     level = OK
-    if begins_away := total.get("begins_away"):
+    if reasons.get("begins_away"):
         level = WARN
-        text = f"{text}; {begins_away}"
+        text = f"{text}; {reasons['begins_away']}"
     return [*statuses, Status("prediction: total", level, text, total)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.identification.least_squares import Prior, solve
+from ur_energy_model.identification.least_squares import Prior, Solution, solve
 from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import (
@@ -137,7 +137,10 @@ def clearly_better(errors: Array, than: Array) -> bool:
     if len(gain) < 2:
         return False
     scatter = gain.std(ddof=1) / np.sqrt(len(gain))  # standard deviation of the mean
-    return bool(gain.mean() > max(2 * scatter, ((1 + CLEAR_GAIN) ** 2 - 1) * than.mean()))
+    clear = (
+        (1 + CLEAR_GAIN) ** 2 - 1
+    ) * than.mean()  # CLEAR_GAIN is of RMS, not of squares
+    return bool(gain.mean() > max(2 * scatter, clear))
 
 
 # Friction scales of several sessions. Recordings of different days share an arm's torque
@@ -185,34 +188,50 @@ def session_scales(
         applied: False where the law may explain differences of the sessions by
             temperature: scales are then the remainder.
     """
-    p = len(which)
     scales = np.ones(len(sessions))
     deviations = np.zeros(len(sessions))
     unscaled = np.concatenate(sessions)
     blocks = unscaled
     if len(sessions) < 2 or not which.any():
         return SessionScales(scales, deviations, blocks)
+    # Number of the session of each block.
     owner = np.repeat(np.arange(len(sessions)), [len(each) for each in sessions])
     for _ in range(_ROUNDS if applied else 1):
         solution = solve(blocks, prior, np.concatenate(counts))
-        part = np.where(which, solution.coefficients, 0.0)
-        rest = solution.coefficients - part
-        independent = solution.effective_samples / max(solution.samples, 1.0)
         for index, session in enumerate(sessions):
-            # The scale that fits best, the rest as fitted.
-            gram = session.sum(axis=0)
-            square = float(part @ gram[:p, :p] @ part)
-            cross = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
-            weight = square * independent / max(solution.residual**2, 1e-30)
-            change = (cross / square - 1.0) if square > 0 else 0.0
-            deviations[index] = max(weight, 1e-12) ** -0.5
-            scales[index] = 1.0 + change * weight / (weight + 1.0 / _WIDEST**2)
+            scales[index], deviations[index] = _scale_of(session, solution, which)
         scales = np.clip(scales, *_BOUNDS)
         if applied:
             scales /= scales.mean()
             factors = np.where(np.append(which, False), scales[owner, None], 1.0)
             blocks = unscaled * factors[:, :, None] * factors[:, None]
     return SessionScales(scales, deviations, blocks)
+
+
+def _scale_of(session: Array, solution: Solution, which: Mask) -> tuple[float, float]:
+    """Scale that fits a session best, other coefficients as fitted, and its deviation.
+
+    The scale has a prior of 1 with the deviation _WIDEST; the deviation has no prior.
+
+    Args:
+        session: Gram matrices of [regressor, measurement] of the session [blocks, p + 1, p
+            + 1].
+        solution: solution for all sessions, p coefficients.
+        which: coefficients that the scale multiplies [p].
+    """
+    p = len(which)
+    gram = session.sum(axis=0)
+    normal = gram[:p, :p]
+    measured = gram[:p, p]
+    scaled = np.where(which, solution.coefficients, 0.0)
+    rest = solution.coefficients - scaled
+    square = float(scaled @ normal @ scaled)
+    cross = float(scaled @ (measured - normal @ rest))
+    change = cross / square - 1.0 if square > 0 else 0.0
+    independent = solution.effective_samples / max(solution.samples, 1.0)
+    weight = square * independent / max(solution.residual**2, 1e-30)
+    scale = 1.0 + change * weight / (weight + 1.0 / _WIDEST**2)
+    return scale, max(weight, 1e-12) ** -0.5
 
 
 # Priors of a joint's torque constant and friction.
@@ -255,7 +274,7 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
         j: index of the joint, from 0.
 
     Returns:
-        Prior of the 1 + p coefficients of the current [A].
+        Prior of the 1 + p coefficients, as of `JointModel.current_coefficients`.
     """
     constant = robot.torque_constant[j]
     ratio = robot.gear_ratio[j]
@@ -292,8 +311,9 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     else:
         table = dict.fromkeys(law.parameters, (0.0, np.inf))
     table[LOAD_ASYMMETRY] = (0.0, LOAD_ASYMMETRY_SPREAD if known else _NEGLIGIBLE)
-    first = (1.0, TORQUE_CONSTANT_SPREAD) if known else (0.0, np.inf)
-    mean, std = np.array([first, *(table[name] for name in law.parameters)]).T
+    # The coefficients are 1 for the load and the friction parameters, all over k_t.
+    of_load = (1.0, TORQUE_CONSTANT_SPREAD) if known else (0.0, np.inf)
+    mean, std = np.array([of_load, *(table[name] for name in law.parameters)]).T
     scale = constant if known else 1.0
     return Prior(mean / scale, std / scale)
 

@@ -35,8 +35,11 @@ from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.motor_powers import MeasuredMotion, MeasuredPowers
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.identification.cable_fit import (
+    BUS,
+    DROPS,
     BlockSums,
     CableFit,
+    CableLayout,
     factors_without_bus,
     fit_cable,
 )
@@ -79,9 +82,8 @@ _LEAST_BLOCKS = 40  # least number of blocks of a fit
 _NOMINAL_VOLTAGE = 48.0  # nominal voltage of the robot bus [V]
 _LEAST_MOTION = 3.0  # least time in motion [s]
 _LEAST_POWER = 0.5  # least standard deviation of the modelled power of all joints [W]
-_IMPLAUSIBLE = (
-    0.15  # share of the bus voltage above which a drop is a fault of the reading
-)
+_IMPLAUSIBLE = 0.15
+"""Share of the bus voltage above which a drop is a fault of the reading."""
 _LARGEST = 1e3  # currents, voltages and speeds beyond it are damaged [A, V, rad/s]
 _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W]
 _DISCHARGE = 0.3  # time after which the capacitor does not feed the arm any more [s]
@@ -102,9 +104,8 @@ this value. Otherwise the model may be more exact than the meter, as where the c
 the torque constants: joint energies of ten simulated arms, identified from 20 s, have RMS errors
 of 1.3 % without the meter and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve
 arms)."""
-_LEAST_PRECISION = (
-    1e-6  # least precision of a factor: drops may not show some joints at all
-)
+_LEAST_PRECISION = 1e-6
+"""Least precision of a factor: drops may not show some joints at all."""
 _NEGATIVE = 3.0  # largest number of deviations by which a resistance may be negative
 
 
@@ -113,8 +114,10 @@ class JointEnergy(NamedTuple):
 
     Attributes:
         joint: name of the joint.
-        modelled, modelled_std: energy by the model, and its standard deviation [J].
-        measured, measured_std: the same energies by the joint's voltage [J].
+        modelled: energy by the model [J].
+        modelled_std: standard deviation of `modelled` [J].
+        measured: energy by the voltage of the joint [J].
+        measured_std: standard deviation of `measured` [J].
     """
 
     joint: str
@@ -200,8 +203,12 @@ class JointMeter:
         n = model.dof
         self._model = model
         self._drives = Drives(model.joints, model.bus, model.session)
-        self._cable = cable or typical_cable(n, model.description().generation)
-        self._sums = [BlockSums(duration, 3 * n + 1) for duration in BLOCKS]
+        if cable is None:
+            cable = typical_cable(n, model.description().generation)
+        self._cable = cable
+        self._layout = CableLayout(n)
+        channels = self._layout.channels
+        self._sums = [BlockSums(duration, channels) for duration in BLOCKS]
         # Integrals over the time in motion, with the motor current i [A] and the motor speed
         # w [rad/s] of each joint.
         self._square = np.zeros(n)  # of i^2 [A^2 s]
@@ -280,14 +287,16 @@ class JointMeter:
         return np.asarray(time - last[1:] > _DISCHARGE)
 
     def _count_changes(self, rows: _MeterRows, steps: Array) -> None:
-        """Count the samples whose voltages differ from those before."""
+        """Count the samples at which voltages of bus and joints differ from the sample before."""
+        # The bus first, then the joints.
         now = np.column_stack([rows.bus_voltage, rows.voltage])
         before = now[:1] if self._last_voltages is None else self._last_voltages
         changed = np.diff(np.concatenate([before, now]), axis=0) != 0
         self._last_voltages = now[-1:]
-        bus_changed = changed[:, 0]
+        bus_changed = changed[:, BUS]
+        joint_changed = changed[:, DROPS].any(axis=1)
         self._bus_changes += int(bus_changed.sum())
-        self._joint_changes += int(changed[bus_changed, 1:].any(axis=1).sum())
+        self._joint_changes += int((bus_changed & joint_changed).sum())
         self._time += float(steps[bus_changed].sum())
 
     def result(self) -> JointPowerMeasurement | NotMeasured:
@@ -299,12 +308,13 @@ class JointMeter:
         if fitted.note is not None:
             error = float(np.hypot(METER_ERROR, self._late(fitted.sums)))
         fit = fitted.fit
-        n = self._model.dof
+        resistance = self._layout.resistance
+        factors = self._layout.factors
         return JointPowerMeasurement(
-            cable=Cable(fit.values[:n], fit.std[:n]),
+            cable=Cable(fit.values[resistance], fit.std[resistance]),
             joints=self._energies(fit, error),
-            factors=fit.values[n:],
-            covariance=fit.covariance[n:, n:],
+            factors=fit.values[factors],
+            covariance=fit.covariance[factors, factors],
             residual=fit.residual,
             misfit=fit.misfit,
             note=fitted.note,
@@ -344,13 +354,14 @@ class JointMeter:
         if sharp is None:
             return NotMeasured(note or "")
         fit = fit_cable(sharp, self._cable)
-        n = self._model.dof
         names = [joint.name for joint in self._model.joints]
-        worst = int(np.argmin(fit.values[:n] / fit.std[:n]))
-        if fit.values[worst] < -_NEGATIVE * fit.std[worst]:
+        resistance = fit.values[self._layout.resistance]
+        deviations = resistance / fit.std[self._layout.resistance]
+        worst = int(np.argmin(deviations))
+        if deviations[worst] < -_NEGATIVE:
             return NotMeasured(
                 f"the cable to {names[worst]} has a negative resistance "
-                f"({fit.values[worst]:.3f} ohm): the joint voltages are not those of a chain"
+                f"({resistance[worst]:.3f} ohm): the joint voltages are not those of a chain"
             )
         if not fit.misfit < max(_MOST_MISFIT, _MISFIT_OF_BLOCK * sharp.count):
             return NotMeasured(
@@ -371,14 +382,11 @@ class JointMeter:
             )
         if self._moving < _LEAST_MOTION:
             return f"{self._moving:.1f} s of motion, {_LEAST_MOTION:.0f} s are needed"
-        n = self._model.dof
         covariance = self._sums[0].covariance(0)
-        drops = slice(2 * n + 1, None)
-        if not (np.diag(covariance)[drops] > 0).all():
+        if not (np.diag(covariance)[self._layout.drops] > 0).all():
             return "joint voltages are constant"
-        # Columns of the losses and the converted power of the joints, over voltage.
-        currents = slice(0, 2 * n)
-        variance = float(covariance[currents, currents].sum())
+        powers = self._layout.powers
+        variance = float(covariance[powers, powers].sum())
         spread = _NOMINAL_VOLTAGE * np.sqrt(max(variance, 0.0))
         if spread < _LEAST_POWER:
             return f"the power of the joints changes by {spread:.1f} W only"
@@ -423,8 +431,9 @@ class JointMeter:
     def _slope(self, sums: BlockSums) -> float:
         """Mean drop of voltage over the bus current [ohm]."""
         covariance = sums.covariance(0)
-        bus = 2 * self._model.dof
-        return float(covariance[bus, bus + 1 :].mean() / max(covariance[bus, bus], 1e-12))
+        bus = self._layout.bus
+        together = covariance[bus, self._layout.drops].mean()
+        return float(together / max(covariance[bus, bus], 1e-12))
 
     def _energies(self, fit: CableFit, error: float) -> tuple[JointEnergy, ...]:
         """Modelled and measured energy of every joint while the arm moves.
@@ -436,11 +445,8 @@ class JointMeter:
         n = self._model.dof
         drives = self._drives
         bus = self._model.bus
-        losses = (
-            drives.winding_resistance * self._square
-            + bus.driver * self._size
-            + bus.drag * self._way
-        )
+        losses = drives.winding_resistance * self._square
+        losses = losses + bus.driver * self._size + bus.drag * self._way
         converted = drives.back_emf_constant * self._product
         errors = drives.resistance_errors * self._square
         errors = errors + drives.back_emf_errors * self._product
@@ -449,20 +455,19 @@ class JointMeter:
         found = []
         for j, joint in enumerate(self._model.joints):
             weights = np.zeros(3 * n)
-            weights[n + j] = losses[j]
-            weights[2 * n + j] = converted[j]
+            weights[self._layout.loss_factors][j] = losses[j]
+            weights[self._layout.converted_factors][j] = converted[j]
             measured = float(weights @ fit.values)
             variance = float(weights @ fit.covariance @ weights)
             of_meter = error * float(self._gross[j])
+            measured_variance = variance + of_meter**2 + float(self._sampling[j])
             found.append(
                 JointEnergy(
                     joint=joint.name,
                     modelled=float(losses[j] + converted[j]),
                     modelled_std=float(np.linalg.norm(errors[:, j])),
                     measured=measured,
-                    measured_std=float(
-                        np.sqrt(variance + of_meter**2 + self._sampling[j])
-                    ),
+                    measured_std=float(np.sqrt(measured_variance)),
                 )
             )
         return tuple(found)

@@ -54,10 +54,13 @@ class PowerFitResult:
 
     Attributes:
         bus: model of the supply.
-        winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
-        resistance_std, back_emf_std: standard deviations of both [n].
-        torque_constant, torque_constant_std: values from currents and bus power together, and
-            standard deviations [n], N m/A.
+        winding_resistance: effective winding resistances [n], ohm.
+        back_emf_constant: effective back-EMF constants, motor side [n], V s/rad.
+        resistance_std: standard deviations of the resistances [n], ohm.
+        back_emf_std: standard deviations of the back-EMF constants [n], V s/rad.
+        torque_constant: torque constants from currents and bus power together, motor side
+            [n], N m/A.
+        torque_constant_std: standard deviations of the torque constants [n], N m/A.
         current_delay: delay of the currents behind the speeds [s].
         source: source of resistances and back-EMF constants: "bus_power", "prior", or the
             name of a power model that assumes them.
@@ -100,6 +103,10 @@ to 0.05 W (RMS)."""
 _SECOND_ORDER = 4000.0
 """Power that is left out because the delays are expanded to first order, per squared
 controller cycle [W/s^2]: 0.26 W at 125 Hz. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
+_ONE = PowerLayout.standby
+"""Column of ones, whose products with the other columns are their sums over the samples."""
+_POWER = -1  # column of the measured power, behind the power columns
+_COLUMNS = slice(0, _POWER)  # the power columns
 _BLOCK = 1.0  # duration of a block of time [s]
 _LEAST_SPEED = 0.1  # mean speed of a block of motion, as a share of the fastest block's
 
@@ -204,7 +211,7 @@ class PowerFit:
             constant: torque constants, motor side [n], N m/A.
         """
         total = self.data.gram.blocks.sum(axis=0)
-        samples = max(total[0, 0], 1.0)
+        samples = max(total[_ONE, _ONE], 1.0)
         squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / samples
         omitted = float(np.hypot(_OMITTED, _SECOND_ORDER / self.robot.rate**2))
         # Data that show less of a joint leave its conversion to the prior.
@@ -221,7 +228,7 @@ class PowerFit:
         gram = other.data.gram
         if standby_shift:
             matrix = np.eye(gram.blocks.shape[-1])
-            matrix[0, -1] = -standby_shift
+            matrix[_ONE, _POWER] = -standby_shift
             gram = gram.transformed(matrix)
         self.data.gram.merge(gram)
         self.data.counts.merge(other.data.counts)
@@ -235,7 +242,8 @@ class PowerFit:
     def standby_shift(self, result: PowerFitResult) -> float:
         """Mean power of these data that a result does not explain [W]."""
         gram = self.data.gram.blocks.sum(axis=0)
-        return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
+        explained = gram[_ONE, _COLUMNS] @ result.coefficients
+        return float((gram[_ONE, _POWER] - explained) / gram[_ONE, _ONE])
 
     def motion(self, coefficients: Array) -> tuple[float, float]:
         """Sum over the samples in motion of what motors and drivers take [W], and their number.
@@ -245,12 +253,18 @@ class PowerFit:
         """
         if not self.samples:
             return 0.0, 0.0
-        grams = self.data.gram.blocks
-        counts = self.data.counts.blocks
-        speeds = grams[:, 0, PowerLayout(self.robot.dof).drag] / counts
-        moving = speeds > _LEAST_SPEED * speeds.max()
-        taken = grams[moving, 0, 1:-1] @ coefficients[1:]
-        return float(taken.sum()), float(counts[moving].sum())
+        moving = self._moving_blocks()
+        counts = self.data.counts.blocks[moving]
+        without_standby = coefficients.copy()
+        without_standby[PowerLayout.standby] = 0.0
+        taken = self.data.gram.blocks[moving, _ONE, _COLUMNS] @ without_standby
+        return float(taken.sum()), float(counts.sum())
+
+    def _moving_blocks(self) -> Mask:
+        """Which blocks of time are motion: their mean speed is a share of the fastest block's."""
+        drag = PowerLayout(self.robot.dof).drag  # its column is the sum of the speeds
+        speeds = self.data.gram.blocks[:, _ONE, drag] / self.data.counts.blocks
+        return np.asarray(speeds > _LEAST_SPEED * speeds.max())
 
     def fit(
         self,
@@ -326,19 +340,16 @@ class PowerFit:
         squares = MOTION_FREEDOM * MOTION_STD**2
         freedom = MOTION_FREEDOM
         if self.samples:
-            drag = PowerLayout(self.robot.dof).drag
-            counts = self.data.counts.blocks
-            grams = self.data.gram.blocks
-            speeds = grams[:, 0, drag] / counts
-            left = np.append(-coefficients, 1.0)
-            moving = speeds > _LEAST_SPEED * speeds.max()
-            counts = counts[moving]
-            grams = grams[moving]
-            means = grams[:, 0] @ left / counts
+            left = np.append(-coefficients, 1.0)  # power less the modelled power
+            moving = self._moving_blocks()
+            counts = self.data.counts.blocks[moving]
+            grams = self.data.gram.blocks[moving]
+            means = grams[:, _ONE] @ left / counts
             total = float(np.einsum("i,bij,j->", left, grams, left))
             within = max(total - counts @ means**2, 0.0)
             noise = within / max(float(counts.sum()) - len(means), 1.0)
-            # errors of that many motions
+            # A block contains as many motions as MOTION_TIME fits into it, whose
+            # independent errors its mean averages.
             merged = max(self.data.gram.length / MOTION_TIME, 1.0)
             squares += merged * max(float((means**2 - noise / counts).sum()), 0.0)
             freedom += max(len(means) - 1, 0)
@@ -348,8 +359,8 @@ class PowerFit:
         """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""
         width, p = structure.basis.shape
         full = np.zeros((width + 1, p + 1))
-        full[:-1, :-1] = structure.basis
-        full[-1, -1] = 1.0
+        full[_COLUMNS, _COLUMNS] = structure.basis
+        full[_POWER, _POWER] = 1.0
         return np.asarray(full.T @ self.data.gram.blocks @ full)
 
     def _result(
@@ -441,7 +452,7 @@ class PowerFit:
         prior = structure.prior
         if self.samples:
             return solve(self._project(structure), prior, self.data.counts.blocks)
-        # only standby power has an infinite deviation
+        # Only the standby power may have an infinite deviation.
         std = np.minimum(prior.std, STANDBY[1])
         return prior_alone(Prior(prior.mean, std))
 
@@ -490,7 +501,7 @@ class PowerFit:
         """
         least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
         weight = solution.effective_samples / (solution.samples * least)
-        whole = weight * self.data.gram.blocks.sum(axis=0)[:-1, :-1]
+        whole = weight * self.data.gram.blocks.sum(axis=0)[_COLUMNS, _COLUMNS]
         parts = []
         for kept in (np.ones_like(structure.single), ~structure.single):
             basis = structure.basis[:, kept]
