@@ -102,9 +102,9 @@ class EstimatorNode(ManagedNode):
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
         self._companions: tuple[EstimatorCompanion, ...] = ()
-        self._arm: EstimatedArm | None = None
-        self._last_batch: Telemetry | None = None
-        self._stamp: int | None = None
+        self._arm: EstimatedArm | None = None  # None before the arm is known
+        self._last_batch: Telemetry | None = None  # whose samples sinks show
+        self._stamp: int | None = None  # of the newest sample published [ns]
 
     @property
     def robot_name(self) -> str | None:
@@ -260,7 +260,8 @@ class EstimatorNode(ManagedNode):
             raise ControllerError(self.parameters.robot_ip, problem, remedy)
         if load_robot(info.robot).joint_names != load_robot(ANY_ROBOT).joint_names:
             raise InputError(info.source, f"is a {info.robot} with other joints", remedy)
-        self._arm = arm = self._make_arm(info.robot)
+        arm = self._make_arm(info.robot)
+        self._arm = arm
         self._describe(arm)
         return arm
 
@@ -366,7 +367,9 @@ class EstimatorNode(ManagedNode):
             batch: samples that follow the previous batch.
         """
         arrived = time.monotonic()
-        arm = self._arm or self._identified(batch.info)
+        arm = self._arm
+        if arm is None:
+            arm = self._identified(batch.info)
         if batch.stamp is None:  # of a bag that does not state when it was recorded
             batch = with_host_time(batch, HOST_CLOCK.stamp())
         parts, missed = self._publishing.parts(batch.time)
@@ -418,9 +421,10 @@ class EstimatorNode(ManagedNode):
         Returns:
             Whether all were published; False if the node was stopped meanwhile.
         """
-        # Faster after a delay, so that it ends.
-        given = self.parameters.batch_seconds / max(len(messages), 1)
-        period = min(self._publishing.period, given)
+        # After a delay, a batch has more publications than fit into its time at
+        # publish_rate: they follow faster, so that the delay does not last.
+        share = self.parameters.batch_seconds / max(len(messages), 1)
+        period = min(self._publishing.period, share)
         together = max(1, round(SHORTEST_BATCH / period))
         for k, (each, stamp) in enumerate(zip(messages, stamps, strict=True)):
             if k % together == 0:
@@ -546,8 +550,9 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
-        # the first answer to the plan
-        elif not (answer.not_optimized or answer.optimized_energy):
+            return
+        is_first = not (answer.not_optimized or answer.optimized_energy)
+        if is_first:
             for text in filter(None, (answer.changed, answer.begins_away)):
                 self.lines.event("plan", WARN, text)
 

@@ -101,9 +101,9 @@ class ManagedNode(LifecycleNode):
         if hasattr(self, "add_pre_set_parameters_callback"):  # not in Humble
             self.add_pre_set_parameters_callback(self._as_declared)
         self.add_on_set_parameters_callback(self._on_parameters)
-        self._opened = False
+        self._opened = False  # whether the node is configured
         self.active = False
-        self._discard: list[Callable[[], object]] = []
+        self._discard: list[Callable[[], object]] = []  # actions of the clean-up
         self.lines = OperatorLines(self.log)
         self.outcome: Future | None = None
         self.on_unexpected: Callable[[BaseException, str], object] = self._log_unexpected
@@ -336,6 +336,7 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: active to inactive."""
 
         def deactivate() -> None:
+            """Stop the node."""
             super(ManagedNode, self).on_deactivate(state)
             self.active = False
             self.stop()

@@ -334,21 +334,10 @@ class JointStateStream:
         if not len(rows):
             return []
         self.problem = None
-        # The time of the samples follows the stamps, which the driver made, except where
-        # these advance further than the host's own clock allows, or go back: there the
-        # driver's clock was set, and the numbers of the messages or the host's clock
-        # bridge the step, so that the time goes on.
-        stamp = rows["stamp"]
-        steps = np.diff(stamp, prepend=last["stamp"])
-        clock_set = steps > round((elapsed + AHEAD) * 1e9)
-        clock_set[0] |= set_back
-        if self._last is None:
-            steps[0] = 0
-            self._last_time = int(stamp[0])
-        if clock_set.any():
-            bridges = self._bridges(rows, last, elapsed)
-            steps = np.where(clock_set, bridges, steps)
+        steps, clock_set = self._time_steps(rows, last, elapsed, set_back=set_back)
         self.clock_steps += int(np.count_nonzero(clock_set))
+        if self._last is None:
+            self._last_time = int(rows["stamp"][0])
         time = self._last_time + np.cumsum(steps)
         own_steps = steps[(steps > 0) & ~clock_set]
         self._steps.extend(own_steps[-STEPS_KEPT:].tolist())
@@ -357,7 +346,37 @@ class JointStateStream:
         self._last = rows[-1]
         self._last_time = int(time[-1])
         self._last_arrival = arrival
-        return self._batches(rows, 1e-9 * time, gaps)
+        return self._batches(rows, 1e-9 * time.astype(np.float64), gaps)
+
+    def _time_steps(
+        self, rows: NDArray[np.void], last: Any, elapsed: float, *, set_back: bool
+    ) -> tuple[Indices, NDArray[np.bool_]]:
+        """Steps of the time of the samples.
+
+        The time follows the stamps, which the driver made, except where these advance
+        further than the host's own clock allows, or go back: there the driver's clock was
+        set, and the numbers of the messages or the host's clock bridge the step, so that
+        the time goes on.
+
+        Args:
+            rows: whose stamps advance [n >= 1].
+            last: the row before the first of these rows.
+            elapsed: time between the arrivals [s].
+            set_back: whether the driver's clock was set back in front of the first row.
+
+        Returns:
+            Step from the sample before to each sample [n], ns, which is 0 for the first
+            sample of all; and whether the driver's clock was set in it [n].
+        """
+        steps = np.diff(rows["stamp"], prepend=last["stamp"])
+        clock_set = steps > round((elapsed + AHEAD) * 1e9)
+        clock_set[0] |= set_back
+        if self._last is None:
+            steps[0] = 0
+        if clock_set.any():
+            bridges = self._bridges(rows, last, elapsed)
+            steps = np.where(clock_set, bridges, steps)
+        return steps, clock_set
 
     @staticmethod
     def _is_set_back(stamp: Indices, last: int, elapsed: float, publishers: int) -> bool:

@@ -287,18 +287,16 @@ class McapReader:
             intact = False
         while size - place >= PREFIX.size:
             op, start, end = record_at(file, place, size)
-            if end and (op, end - start) in _LAST_RECORDS:
+            fits = end > 0  # into the file
+            if fits and (op, end - start) in _LAST_RECORDS:
                 return
-            damaged = ""
-            if not end:  # the record does not fit into the file
-                if report is None:
-                    return
-                damaged = f"the record at byte {place}"
-            else:
+            if not fits and report is None:
+                return
+            damaged = "" if fits else f"the record at byte {place}"
+            content = b""
+            if fits:
                 try:
                     content = self._content(file, op, start, end)
-                    if content:
-                        yield op, content
                 except RecordingError:
                     if report is None:
                         raise
@@ -306,9 +304,11 @@ class McapReader:
                         problem = f"more than any recording holds, from byte {place} on"
                         report(problem, True)
                         return
-                    if op not in _DEFINITIONS:
+                    if op not in _DEFINITIONS:  # a lost definition shows at its messages
                         kind = "chunk" if op == Opcode.CHUNK else "record"
                         damaged = f"the {kind} at byte {place}"
+            if content:
+                yield op, content
             if damaged:
                 intact = False
                 place = self._next_chunk(file, place + 1, size, damaged)

@@ -220,14 +220,16 @@ class NotePlacer:
         stop = self.recorded + int(np.count_nonzero(was_recorded))
         found = []
         if any(index < stop for index, _ in self.ahead):
+            # Notes whose samples have passed already belong in front of these samples.
             found = self.rest(self.recorded - 1)
+            # Indexes of each of these samples, and of the sample behind them.
             in_file = self.recorded + np.append(0, np.cumsum(was_recorded))
             in_bag = self._next + np.append(0, np.cumsum(new))
             for index, note in self.ahead:
                 if self.recorded <= index < stop:
                     row = np.searchsorted(in_file, index)
                     found.append((int(in_bag[row]), note))
-            self.ahead = [each for each in self.ahead if each[0] >= stop]
+            self.ahead = [(index, note) for index, note in self.ahead if index >= stop]
         self.recorded = stop
         self._next += int(np.count_nonzero(new))
         self._newest = max(self._newest, int(stamp.max()))
@@ -359,7 +361,9 @@ class _BagReader:
         self._take_metadata(reader.take_metadata(), first)
         self._place(self._notes.rest())
         # Programs of samples that an earlier file has too do not go on in the next one.
-        self._programs = [each for each in self._programs if each[0] < self._decoded]
+        self._programs = [
+            (index, name) for index, name in self._programs if index < self._decoded
+        ]
 
     def _samples(
         self, topic: str, messages: Bytes, *, constant_layout: bool
@@ -408,7 +412,7 @@ class _BagReader:
                 self._gaps.append(replace(note, index=index))
 
     def same_program(self, samples: int) -> int:
-        """Number of samples that have the program of the next one, at most `samples`."""
+        """Number of samples from the next one on that have the same program, up to `samples`."""
         for index, _ in self._programs:
             ahead = index - self._returned
             if 0 < ahead < samples:
@@ -425,8 +429,12 @@ class _BagReader:
         """
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self._path))
-        while self._programs and self._programs[0][0] <= self._returned:
-            self._info = replace(self._info, program=self._programs.pop(0)[1])
+        while self._programs:
+            index, name = self._programs[0]
+            if index > self._returned:
+                break
+            self._info = replace(self._info, program=name)
+            self._programs.pop(0)
         clock = part["timestamp"]
         host = part.pop(STAMP)
         period = None if self._info.rate is None else 1 / self._info.rate

@@ -132,17 +132,34 @@ class PacketStream:
             part = {name: values[rows] for name, values in columns.items()}
             times = part["timestamp"]
             jumps = number > 0 or order.first_jumps
-            if not jumps:
-                jumps = self._is_restarted(times, away, arrival)
-            if jumps and not math.isnan(self._last_time):
-                self._refuse_another_controller(times, away, arrival)
-                front = self._begin_another_clock(float(times[0]), away, rule)
-                gaps = [front, *_with_unusable(rule.find(times), unusable)]
+            if jumps or self._is_restarted(times, away, arrival):
+                gaps = self._gaps_of_another_clock(times, rule, unusable, away, arrival)
             else:
                 gaps = self._gaps_of_same_clock(times, rule, unusable)
             batches.append(self._batch(part, tuple(gaps), arrival, info))
             away = 0.0
         return batches
+
+    def _gaps_of_another_clock(
+        self, times: Array, rule: GapRule, unusable: int, away: float, arrival: int
+    ) -> list[Gap]:
+        """Gaps in and in front of packages with which another clock begins.
+
+        Args:
+            times: controller times of the packages [n], s.
+            rule: of the recording.
+            unusable: number of packets that came and could not be used.
+            away: time without packages by the host's clock [s].
+            arrival: host time at which the packages were read [ns].
+
+        Raises:
+            WrongRobotError: the clock belongs to another controller.
+        """
+        if math.isnan(self._last_time):  # the very first packages
+            return self._gaps_of_same_clock(times, rule, unusable)
+        self._refuse_another_controller(times, away, arrival)
+        front = self._begin_another_clock(float(times[0]), away, rule)
+        return [front, *_with_unusable(rule.find(times), unusable)]
 
     def _gaps_of_same_clock(
         self, times: Array, rule: GapRule, unusable: int
