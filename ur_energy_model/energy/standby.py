@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.model.drives import MOTION_OF_SESSION, MOTION_TIME
-from ur_energy_model.telemetry.samples import equal_runs
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.telemetry.samples import run_starts
+from ur_energy_model.typing import Array, Indices, Mask
 
 # A measurement of the standby power is a mean over one block of the controller's clock, so
 # that the result does not depend on how samples are batched. At standstill a measurement
@@ -64,13 +64,11 @@ _SURPRISE = 4.0
 the model's error in a rare motion must not move the standby power far."""
 
 
-def _no_errors() -> Array:
-    """Changes per error before the first samples show how many errors there are [0]."""
-    return np.zeros(0)
+_NO_ERRORS: Array = np.zeros(0)
+"""Changes per error before the first samples show how many errors there are [0]."""
 
 
-@dataclass(frozen=True)
-class StandbyState:
+class StandbyState(NamedTuple):
     """Estimate of the standby power of a session after the last complete block.
 
     Attributes:
@@ -91,7 +89,7 @@ class StandbyState:
 
     power: float
     variance: float
-    errors: Array = field(default_factory=_no_errors)
+    errors: Array = _NO_ERRORS
     motion: float = 0.0
     still_seconds: float = 0.0
     moving_seconds: float = 0.0
@@ -103,7 +101,7 @@ class StandbyState:
 
     def for_another_pass(self) -> StandbyState:
         """The state at the begin of another pass over the same session."""
-        return replace(self, known=self.measured, still_seconds=0.0, moving_seconds=0.0)
+        return self._replace(known=self.measured, still_seconds=0.0, moving_seconds=0.0)
 
     @property
     def measured(self) -> bool:
@@ -149,7 +147,7 @@ def standby_step(
     recent_variance += share**2 * measured_variance
     usual_variance = state.variance + recent_variance + lasting_variance
     if state.measured and abs(recent) > _JUMP * math.sqrt(usual_variance):
-        state = replace(state, variance=state.variance + recent**2)
+        state = state._replace(variance=state.variance + recent**2)
         recent = 0.0
     innovation_variance = state.variance + measured_variance
     noise = state.noise
@@ -159,8 +157,7 @@ def standby_step(
     else:
         noise = _noise_after(state, seconds, innovation, innovation_variance)
     gain = state.variance / innovation_variance
-    return replace(
-        state,
+    return state._replace(
         power=state.power + gain * innovation,
         variance=(1.0 - gain) * state.variance,
         errors=(1.0 - gain) * state.errors - gain * sensitivity,
@@ -194,7 +191,7 @@ def _noise_after(
     return state.noise + weight * (shown - state.noise)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Block:
     """The block in progress.
 
@@ -210,9 +207,56 @@ class _Block:
     number: float = math.nan
     seconds: float = 0.0
     energy: float = 0.0
-    changes: Array = field(default_factory=_no_errors)
+    changes: Array = field(default_factory=lambda: _NO_ERRORS)
     still: bool = True
     released: bool = True
+
+
+class _Stretches(NamedTuple):
+    """Consecutive samples summed over the stretches that lie in one block each.
+
+    Attributes:
+        lengths: numbers of samples [stretches].
+        numbers: numbers of the blocks on the controller's clock [stretches].
+        seconds: times of the samples [stretches], s.
+        energies: bus energies less the energies of motors and drivers [stretches], J.
+        changes: changes of the energy of motors and drivers per error [stretches,
+            errors], J.
+        still: whether the arm stands still in all samples [stretches].
+        released: whether the brakes are released in all samples [stretches].
+    """
+
+    lengths: Indices
+    numbers: list[float]
+    seconds: list[float]
+    energies: list[float]
+    changes: Array
+    still: list[bool]
+    released: list[bool]
+
+    @classmethod
+    def of_samples(
+        cls,
+        time: Array,
+        steps: Array,
+        still: Mask,
+        released: Mask,
+        unexplained: Array,
+        sensitivities: Array,
+    ) -> _Stretches:
+        """The stretches of samples; arguments as those of `StandbyFollower.update`."""
+        number = np.floor(time / BLOCK)
+        starts = run_starts(number)
+        changes = steps[:, None] * sensitivities
+        return cls(
+            lengths=np.diff(starts, append=len(time)),
+            numbers=number[starts].tolist(),
+            seconds=np.add.reduceat(steps, starts).tolist(),
+            energies=np.add.reduceat(steps * unexplained, starts).tolist(),
+            changes=np.add.reduceat(changes, starts, axis=0),
+            still=np.logical_and.reduceat(still, starts).tolist(),
+            released=np.logical_and.reduceat(released, starts).tolist(),
+        )
 
 
 class StandbySeries(NamedTuple):
@@ -295,8 +339,8 @@ class StandbyFollower:
         state = earlier.state
         variance = state.variance + float(state.errors @ state.errors)
         # Empty: `update` allocates as many errors as its samples have.
-        self.state = replace(
-            state, variance=min(variance, self.spread**2), errors=np.zeros(0)
+        self.state = state._replace(
+            variance=min(variance, self.spread**2), errors=_NO_ERRORS
         )
 
     def update(
@@ -325,33 +369,37 @@ class StandbyFollower:
         """
         count = sensitivities.shape[1]
         if len(self.state.errors) != count:
-            self.state = replace(self.state, errors=np.zeros(count))
+            self.state = self.state._replace(errors=np.zeros(count))
         if len(self._block.changes) != count:
-            self._block = replace(self._block, changes=np.zeros(count))
-        found = []
-        number = np.floor(time / BLOCK)
-        for rows in equal_runs(number):
-            if self._block.number != number[rows.start]:
-                self._close_block(float(number[rows.start]))
-            seconds = steps[rows]
-            self._block = replace(
-                self._block,
-                seconds=self._block.seconds + float(seconds.sum()),
-                energy=self._block.energy + float(seconds @ unexplained[rows]),
-                changes=self._block.changes + seconds @ sensitivities[rows],
-                still=self._block.still and bool(still[rows].all()),
-                released=self._block.released and bool(released[rows].all()),
-            )
-            length = rows.stop - rows.start
-            at_rest, in_motion = self._deviations()
-            found.append(
-                StandbySeries(
-                    power=np.full(length, self.power),
-                    std=np.where(still[rows], at_rest, in_motion),
-                    errors=np.broadcast_to(self._errors, (length, count)),
-                )
-            )
-        return StandbySeries.joined(found)
+            self._block.changes = np.zeros(count)
+        stretches = _Stretches.of_samples(
+            time, steps, still, released, unexplained, sensitivities
+        )
+        stretch_count = len(stretches.numbers)
+        power = np.empty(stretch_count)
+        at_rest = np.empty(stretch_count)
+        in_motion = np.empty(stretch_count)
+        errors = np.empty((stretch_count, count))
+        for index, number in enumerate(stretches.numbers):
+            if self._block.number != number:
+                self._close_block(number)
+            block = self._block
+            block.seconds += stretches.seconds[index]
+            block.energy += stretches.energies[index]
+            block.changes = block.changes + stretches.changes[index]
+            block.still = block.still and stretches.still[index]
+            block.released = block.released and stretches.released[index]
+            power[index] = self.power
+            at_rest[index], in_motion[index] = self._deviations()
+            errors[index] = self._errors
+        lengths = stretches.lengths
+        std_at_rest = np.repeat(at_rest, lengths)
+        std_in_motion = np.repeat(in_motion, lengths)
+        return StandbySeries(
+            power=np.repeat(power, lengths),
+            std=np.where(still, std_at_rest, std_in_motion),
+            errors=np.repeat(errors, lengths, axis=0),
+        )
 
     def _close_block(self, number: float) -> None:
         """Use the complete block, and begin the next one."""
@@ -361,7 +409,7 @@ class StandbyFollower:
             drifted = self.state.variance + DRIFT * max(passed, 0.0)
             # However long nothing is measured, the standby power of a session differs
             # from the nominal one by no more than the sessions differ.
-            self.state = replace(self.state, variance=min(drifted, self.spread**2))
+            self.state = self.state._replace(variance=min(drifted, self.spread**2))
         usable = block.seconds > 0.0 and block.released and math.isfinite(block.energy)
         if usable:
             self.state = standby_step(
