@@ -71,9 +71,10 @@ compiled: setup
 tests: compiled
 	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal -m "not truth" $(TEST)
 
-# What make test leaves out.
+# What make test leaves out, and its property tests with more examples.
 truth: compiled
-	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal -m truth $(TEST)
+	EXAMPLES_FACTOR=6 $(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal \
+	  -m "truth or examples" $(TEST)
 
 # Processes that tests start are measured too. Fails below the floor in pyproject.toml.
 coverage: setup

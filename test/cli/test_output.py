@@ -8,10 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from test.cli.conftest import Capture, end_of
+from test.properties import examples
 from ur_energy_model.cli.output import print_table
 from ur_energy_model.model.robots import load_robot
 
@@ -19,7 +20,7 @@ JOINTS = load_robot("ur5e").joint_names
 numbers = st.floats(-1e6, 1e6) | st.none()
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     st.lists(st.lists(numbers, min_size=9, max_size=9), min_size=1, max_size=7),
     st.text("ab ", min_size=1, max_size=60),

@@ -35,19 +35,19 @@ ARMS = tuple(
 ALIKE = ({"ur5e", "ur7e"}, {"ur10e", "ur12e"})
 """Arms with the same constants."""
 RECORDINGS = {
-    "ur10e_other_days_2019_10_01": "ur10e",
     "ur3e_moves_payload_1.07kg_25hz_36s": "ur3e",
-    "ur5e_other_day_10hz_21s": "ur5e",
-    "ur5e_pick_place_50hz_24s": "ur5e",
-    "ur5e_streamed_move_500hz_6s": "ur5e",
     "ur5e_other_arm_125hz_11s": "ur5e",
+    "ur5e_pick_place_50hz_24s": "ur5e",
+    "ur10e_other_days_2019_10_01": "ur10e",
+    "ur5e_other_day_10hz_21s": "ur5e",
+    "ur5e_streamed_move_500hz_6s": "ur5e",
     "ur10e_excitation_50s": "ur10e",
     "ur10e_excitation_loaded_2.805kg_56s": "ur10e",
     "ur10e_other_days_2020_02_06": "ur10e",
     "ur10e_point_to_point_57s": "ur10e",
 }
 """Recordings of real arms, and which arm each is of; the long ones are the last four."""
-EVERY_RECORDING = first_fast(RECORDINGS, 6)
+EVERY_RECORDING = first_fast(RECORDINGS, 2)
 NEAREST = {"ur10e": {"ur10"}}
 """Arms that measured motion may not distinguish from the right one."""
 

@@ -10,6 +10,7 @@ brake, change payload and speed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -87,8 +88,11 @@ class MixedSession:
         return float(np.diff(np.interp([start, end], self.telemetry.time, given))[0])
 
 
-def mixed_session(seed: int) -> MixedSession:
-    arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
+@cache
+def mixed_session(seed: int, rate: float) -> MixedSession:
+    """Work of an arm whose controller computes at a rate [Hz]."""
+    robot = replace(ROBOT, rate=rate)
+    arm = SimulatedArm(robot, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
     home = named_motion("hold", ROBOT, Setup()).sample(np.zeros(1))[0][0]
     off: list[tuple[cmd.Command, ...]] = [
         (cmd.PowerCommand.OFF,),
@@ -133,20 +137,18 @@ def with_truth(arm: SimulatedArm, seconds: float) -> Telemetry:
 
 
 def thinned(telemetry: Telemetry, rate: float) -> Telemetry:
-    step = round(ROBOT.rate / rate)
+    step = round(telemetry.info.rate / rate)
     columns = {name: values[::step] for name, values in telemetry.columns.items()}
     return Telemetry(telemetry.time[::step], columns, replace(telemetry.info, rate=rate))
 
 
-@pytest.fixture(scope="module")
-def session() -> MixedSession:
-    return mixed_session(1)
-
-
-@pytest.mark.parametrize("rate", first_fast([5.0, 500.0]))
+@pytest.mark.parametrize(
+    ("rate", "of_controller"), first_fast([(5.0, 125.0), (500.0, 500.0)])
+)
 def test_all_calculations_agree_and_are_right(
-    session: MixedSession, tmp_path: Path, rate: float
+    tmp_path: Path, rate: float, of_controller: float
 ) -> None:
+    session = mixed_session(1, of_controller)
     telemetry = thinned(session.telemetry, rate)
     model = session.model
     save_model(model, tmp_path / "model.yaml")
@@ -200,7 +202,8 @@ def agrees_with_history(
 def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
     tmp_path: Path, nominal: float, sessions: int
 ) -> None:
-    arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=4)
+    robot = replace(ROBOT, rate=125.0)
+    arm = SimulatedArm(robot, motion=named_motion("hold", robot, Setup()), seed=4)
     pieces = []
     for target in (AWAY, -0.5 * AWAY, AWAY):
         arm.command(cmd.MoveJ(target))
@@ -210,7 +213,7 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
     moving = np.flatnonzero(speed > 0.01)  # without the waits between the moves
     kept = np.arange(moving[0], len(whole))
     first = whole.select(kept[(speed[kept] > 0.01) | (kept > moving[-1])])
-    first = replace(first, time=np.arange(len(first)) / ROBOT.rate)
+    first = replace(first, time=np.arange(len(first)) / robot.rate)
     watts = np.asarray(first.bus_power)
     # The supply of another session takes 4 W more, which only a voltage at the same
     # current shows.
@@ -219,7 +222,7 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
     )
     parts = [first, replace(other, time=first.time + 3600.0)][:sessions]
     telemetry = concatenate(parts)
-    rest = first.time[-1] + 1.0 / ROBOT.rate
+    rest = first.time[-1] + 1.0 / robot.rate
     true = true_model(arm.parameters)
     model = replace(true, bus=replace(true.bus, standby=nominal))
     summary = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
@@ -245,7 +248,8 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
     assert rest > 3.0
 
 
-def test_every_part_is_right(session: MixedSession) -> None:
+def test_every_part_is_right() -> None:
+    session = mixed_session(1, 500.0)
     estimator = LiveEstimator(session.model, ROBOT)
     time = session.telemetry.time
     before = 0.0

@@ -78,8 +78,9 @@ def test_intervals_cover_pairs_of_arms(
     assert not widths or np.median(widths) < 60.0  # of use all the same
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize(
-    "source", first_fast(["ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s"])
+    "source", ["ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s"]
 )
 def test_intervals_cover_other_real_arms(
     recordings: Path, tmp_path: Path, source: str
@@ -172,7 +173,7 @@ def made(
             (5010.0 + 2 * 86400.0, 2 * 86400.0, False),  # days later without a restart
             (5600.0, None, False),
         ],
-        4,
+        2,
     ),
 )
 def test_without_bus_power_standby_is_that_of_the_same_session_only(

@@ -12,6 +12,7 @@ import pytest
 
 from test.energy.unseen_arms import REAL, Trial, compared, energies, record, without_bus
 from test.identification.exact_arm import write_bag
+from test.truth import first_fast
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.identification.evaluation import evaluate
@@ -71,7 +72,7 @@ def test_intervals_are_narrow_enough_to_be_of_use(trials: Trials) -> None:
     assert all(bus.width < other.width for bus, other in pairs if bus.anchored)
 
 
-@pytest.mark.parametrize("name", REAL[2:])
+@pytest.mark.parametrize("name", first_fast(REAL[2:]))
 def test_intervals_cover_real_arms(recordings: Path, tmp_path: Path, name: str) -> None:
     robot = name.partition("_")[0]
     telemetry = read_csv([recordings / f"{name}.csv.gz"], robot)

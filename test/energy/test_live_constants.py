@@ -21,7 +21,7 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
 
-ROBOT = load_robot("ur5e")
+ROBOT = replace(load_robot("ur5e"), rate=125.0)
 SECONDS = 10.0
 
 
@@ -98,7 +98,7 @@ def test_the_model_of_another_arm_is_named_within_seconds(
         for same_arm in (False, True):
             options = LiveOptions(same_arm=same_arm)
             estimator = LiveEstimator(of_arm(constants), ROBOT, options)
-            for batch in packets(telemetry, 100):
+            for batch in packets(telemetry, 25):
                 estimator.update(batch)
             warning = estimator.arm_warning
             assert (warning is not None) == warned
@@ -113,7 +113,7 @@ def test_constants_belong_to_one_arm(telemetry: Telemetry) -> None:
     estimator = LiveEstimator(generic_model(ROBOT), ROBOT)
     for serial in ("1", "2"):
         info = replace(telemetry.info, serial=serial)
-        for batch in packets(replace(telemetry, info=info), 500):
+        for batch in packets(replace(telemetry, info=info), 125):
             estimator.update(batch)
             if float(batch.time[0]) == float(telemetry.time[0]):
                 joints = estimator.calculator.model.joints

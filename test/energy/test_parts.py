@@ -15,12 +15,13 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion
+from test.properties import examples
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.energy_bag import write_energy_bag
@@ -106,7 +107,7 @@ def braking(rate: float = 500.0, seconds: float = 4.0) -> Telemetry:
     return telemetry.select((share < 0.7) | (share > 0.75))
 
 
-@settings(max_examples=8)
+@examples(5)
 @given(
     model=st.sampled_from(
         [

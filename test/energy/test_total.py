@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from test.energy.known_arm import (
@@ -29,6 +29,7 @@ from test.energy.known_arm import (
     motion,
 )
 from test.identification.exact_arm import write_bag
+from test.properties import examples
 from test.truth import first_fast
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.energy_summary import EnergySummary, summarise
@@ -169,7 +170,7 @@ def tables(
 CUTS = st.lists(st.integers(1, 300), min_size=1, max_size=5)
 
 
-@settings(max_examples=12)
+@examples(6)
 @given(
     rate=st.sampled_from(RATES),
     holes=st.sampled_from(HOLES),
@@ -221,7 +222,7 @@ def test_the_total_is_the_bus_power_where_it_is_measured_and_the_sum_of_parts(
     )
 
 
-@settings(max_examples=8)
+@examples(5)
 @given(
     rate=st.sampled_from(RATES),
     holes=st.sampled_from(HOLES),
@@ -329,7 +330,7 @@ def test_live_played_and_offline_totals_are_equal_and_parts_within_their_interva
             np.testing.assert_allclose(joints, offline.electrical, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=10)
+@examples(6)
 @given(
     holes=st.sampled_from(HOLES),
     sizes=st.lists(st.integers(5, 150), min_size=1, max_size=5),

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
+from test.properties import examples
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
@@ -100,7 +101,7 @@ def finite(snapshot: Snapshot) -> Array:
 
 
 @pytest.mark.filterwarnings("error")
-@settings(max_examples=8)
+@examples(5)
 @given(
     places=st.lists(
         st.tuples(

@@ -38,6 +38,7 @@ def bag_of(recordings: Path, folder: Path, name: str) -> Path:
     return write_bag(folder / name, telemetry)
 
 
+@pytest.mark.truth
 def test_ur10e_beats_a_plain_fit_on_another_motion(
     recordings: Path, tmp_path: Path
 ) -> None:

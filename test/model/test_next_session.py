@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from test.properties import examples
 from test.truth import first_fast
 from ur_energy_model.model.next_session import expected_friction
 from ur_energy_model.model.sessions import FRICTION_SPREAD
@@ -102,7 +103,7 @@ def test_a_joint_that_varies_more_has_a_wider_spread_and_one_that_never_moved_th
     assert (found.factor[5], found.spread[5]) == (1.0, FRICTION_SPREAD)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     arrays(float, st.tuples(st.integers(1, 45), st.integers(1, 7)),
            elements=st.floats(-1.7, 1.7) | st.just(float("nan"))),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +45,10 @@ class Recorded(NamedTuple):
 
 
 class SimulatedCell:
-    """One arm with its controller; the seed selects the arm, the session its day."""
+    """One arm with its controller; the seed selects the arm, the session its day.
+
+    `rate` is that of the controller [Hz], by default the rate of the arm's type.
+    """
 
     def __init__(
         self,
@@ -57,8 +61,11 @@ class SimulatedCell:
         motion: str | None = None,
         warmth: float | None = None,
         version: tuple[int, int, int] = VERSION,
+        rate: float | None = None,
     ) -> None:
         self.robot = load_robot(robot)
+        if rate is not None:  # faster to compute, as a CB3 controller's 125 Hz
+            self.robot = replace(self.robot, rate=rate)
         setup = Setup(payload=payload or Payload())
         hold = Hold(home_position(self.robot))
         self.arm = SimulatedArm(

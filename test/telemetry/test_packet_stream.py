@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from test.properties import examples
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.telemetry.rtde.clock_map import ClockMap
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
@@ -110,7 +111,7 @@ DAMAGED = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     st.lists(
         st.tuples(st.integers(0, 199), DAMAGED),

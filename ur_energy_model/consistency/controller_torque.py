@@ -75,11 +75,12 @@ class TorqueColumns:
         n = self.robot.dof
         arm = self._dynamics
         regressor = arm.regressor(q, qd, qdd)
+        gravity, flange_weight = arm.weight_regressors(q)
         parts = [
             (regressor @ arm.parameters())[:, :, None],
-            arm.gravity_regressor(q),
+            gravity,
             regressor[:, :, -_BODY:],
-            arm.flange_weight_regressor(q).reshape(len(q), n, 3 * _STATIC),
+            flange_weight.reshape(len(q), n, 3 * _STATIC),
             np.eye(n)[None] * qdd[:, None, :],
         ]
         if self.tensors:

@@ -333,7 +333,7 @@ class EnergyCalculator:
         common = self.model.bus.motion_std * share
         self.standby.common = common
         if same and samples.bus_power is None and not self.standby.anchored:
-            self.standby.state = replace(self.standby.state, variance=common**2)
+            self.standby.state = self.standby.state._replace(variance=common**2)
 
     def _follow(
         self,

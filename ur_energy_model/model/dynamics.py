@@ -115,7 +115,10 @@ class ArmDynamics:
 
     def gravity_regressor(self, q: Array) -> Array:
         """G [samples, n, 3] with G @ gravity = joint torques at rest, payload included."""
-        _, joints = self.frames(q)
+        return self._gravity_regressor(self.frames(q)[1])
+
+    def _gravity_regressor(self, joints: Array) -> Array:
+        """`gravity_regressor` at poses of the joints [samples, n, 4, 4]."""
         bodies = list(self.model.inertias)[1:]
         levers = np.array([[*body.lever, 1.0] for body in bodies])
         masses = np.array([body.mass for body in bodies])
@@ -134,9 +137,22 @@ class ArmDynamics:
         Axes: direction of gravity along each base axis; mass and first moments of the
         body about the origin and in the axes of the flange.
         """
+        return self._flange_weight_regressor(*self.frames(q))
+
+    def weight_regressors(self, q: Array) -> tuple[Array, Array]:
+        """`gravity_regressor` and `flange_weight_regressor`, whose poses are computed once.
+
+        Args:
+            q: joint positions [samples, n], rad.
+        """
         links, joints = self.frames(q)
+        of_arm = self._gravity_regressor(joints)
+        return of_arm, self._flange_weight_regressor(links, joints)
+
+    def _flange_weight_regressor(self, links: Array, joints: Array) -> Array:
+        """`flange_weight_regressor` at poses of links and joints, see `frames`."""
         flange = links[:, -1]
-        arms = np.empty((*q.shape, 4, 3))
+        arms = np.empty((*joints.shape[:2], 4, 3))
         arms[:, :, 0] = flange[:, None, :3, 3] - joints[:, :, :3, 3]
         arms[:, :, 1:] = np.swapaxes(flange[:, None, :3, :3], -1, -2)
         return -np.swapaxes(np.cross(joints[:, :, None, :3, 2], arms), -1, -2)

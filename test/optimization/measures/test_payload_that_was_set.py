@@ -147,6 +147,7 @@ def test_arms_of_their_type_are_judged_by_the_type(
         session=2,
         payload=Payload(set_there, center),
         carried=Payload(carried, center),
+        rate=125.0,
     )
     cell.run(program(*(movej(q, 1.5, 3.0) for q in MOVES)))
     recorded = cell.record(tmp_path / "bag", 25.0)
