@@ -137,6 +137,7 @@ def with_truth(arm: SimulatedArm, seconds: float) -> Telemetry:
 
 
 def thinned(telemetry: Telemetry, rate: float) -> Telemetry:
+    assert telemetry.info.rate is not None
     step = round(telemetry.info.rate / rate)
     columns = {name: values[::step] for name, values in telemetry.columns.items()}
     return Telemetry(telemetry.time[::step], columns, replace(telemetry.info, rate=rate))
