@@ -133,7 +133,10 @@ def _built(kind: Any, content: Any, at: str) -> Any:
 
 
 def _items(kind: Any, content: Sequence[Any], at: str) -> list[Any]:
-    """Items of a list or a tuple; a tuple such as tuple[int, str] has a type for each."""
+    """Items of a list or a tuple; a tuple such as tuple[int, str] has a type for each.
+
+    Arguments of this and the following functions, and their errors, are as for `_built`.
+    """
     arguments = get_args(kind)
     has_type_for_each = get_origin(kind) is tuple and arguments[-1] is not Ellipsis
     kinds = arguments if has_type_for_each else [arguments[0]] * len(content)

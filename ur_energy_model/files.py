@@ -140,6 +140,11 @@ def _is_abandoned(entry: os.DirEntry[str], pid: int, use: str) -> bool:
 
     In a container that starts again, the process that left a file may have had the number
     of this one.
+
+    Args:
+        entry: the file or directory.
+        pid: number of the process that has made it, by its name.
+        use: see `temporary_name`.
     """
     modified = entry.stat(follow_symlinks=False).st_mtime
     age = time.time() - modified
@@ -154,7 +159,13 @@ def _is_abandoned(entry: os.DirEntry[str], pid: int, use: str) -> bool:
 
 
 def _remove(path: Path, target: str, use: str) -> None:
-    """Remove a temporary file or folder; what was moved aside goes back if its place is free."""
+    """Remove a temporary file or folder; what was moved aside goes back if its place is free.
+
+    Args:
+        path: of the file or folder.
+        target: name of what it was to replace, or its beginning.
+        use: see `temporary_name`.
+    """
     if use == "replaced" and not path.with_name(target).exists():
         if len(target) < _LONGEST:  # otherwise it is only the beginning of the name
             path.rename(path.with_name(target))

@@ -78,7 +78,8 @@ def check_tensor(tree: YamlTree, tensor: Array, mass: float | None = None) -> No
 
 def temperature_model(tree: YamlTree) -> Array:
     """a, b, c, d [4] of friction in proportion to a exp(b T) + c exp(d T), T in degC."""
-    a, b, c, d = values = array(FACTOR, 4)(tree)
+    values = array(FACTOR, 4)(tree)
+    a, b, c, d = values
     if max(abs(b), abs(d)) > 1:
         raise tree.refuse("friction cannot change by a factor of e within one kelvin")
     for t in _TESTED_TEMPERATURES:

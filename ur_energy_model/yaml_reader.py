@@ -238,6 +238,12 @@ class YamlTree:
     ) -> YamlTree:
         """Root of a YAML file, which must be a mapping.
 
+        Args:
+            path: of the file.
+            error: class of errors for problems in the file.
+            remedy: what the user can do about them.
+            limits: of the file.
+
         Raises:
             InputError: (of class `error`) the file is unreadable, not plain YAML or
                 beyond the limits.

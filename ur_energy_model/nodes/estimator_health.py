@@ -419,7 +419,13 @@ def _model_verdict(
     arm: EstimatedArm,
     companions: Sequence[EstimatorCompanion],
 ) -> tuple[bytes, str]:
-    """Level and text of the status of the model: the most important problem, if any."""
+    """Level and text of the status of the model: the most important problem, if any.
+
+    Args:
+        snapshot: powers and energies now; None before the first sample.
+        arm: the arm.
+        companions: of the estimator, which may follow a drift of the arm.
+    """
     warning = arm.warning
     if warning is not None:
         return WARN, warning

@@ -83,7 +83,14 @@ def _registers(way: str) -> tuple[Field, ...]:
     found: list[Field] = []
 
     def add(name: str, kind: ValueKind, text: str, *, is_late: bool) -> None:
-        """Add a register; those above the first ones came with a later software."""
+        """Add a register.
+
+        Args:
+            name: behind "output_" or "input_".
+            kind: RTDE data type.
+            text: what it is.
+            is_late: whether it came with a later version of the software.
+        """
         found.append(
             Field(
                 name=f"{way}_{name}",

@@ -401,7 +401,13 @@ class JointStateStream:
     def _advancing(
         self, stamp: Indices, before: int, publishers: int
     ) -> NDArray[np.bool_]:
-        """Which rows [n] are later than all before them; the others are counted."""
+        """Which rows [n] are later than all rows in front of them; other rows are counted.
+
+        Args:
+            stamp: of the rows [n], ns.
+            before: stamp in front of the first row [ns].
+            publishers: number of publishers of the topic.
+        """
         highest = np.maximum.accumulate(np.append(before, stamp))[:-1]
         is_newer: NDArray[np.bool_] = stamp > highest
         is_same = stamp == highest
@@ -442,7 +448,13 @@ class JointStateStream:
     def _batches(
         self, rows: NDArray[np.void], time: Array, gaps: Sequence[Gap]
     ) -> list[Telemetry]:
-        """Rows as batches of samples at times [n], s: one for each run with or without efforts."""
+        """Rows as batches of samples, one for each run with or without efforts.
+
+        Args:
+            rows: of the samples [n].
+            time: of the samples [n], s.
+            gaps: in front of the samples, with indexes among them.
+        """
         has_effort = np.isfinite(rows["effort"]).all(axis=1)
         self.effort_missing = not has_effort[-1]
         batches: list[Telemetry] = []
@@ -486,7 +498,17 @@ class JointStateStream:
         steps: Indices,
         clock_set: NDArray[np.bool_],
     ) -> list[tuple[int, int]]:
-        """Rows in front of which time or samples are missing, and how many samples."""
+        """Rows in front of which time or samples are missing, and how many samples.
+
+        Args:
+            rows: of the samples [n].
+            last: the row before the first of these rows.
+            steps: of the time in front of each sample [n], ns.
+            clock_set: whether the driver's clock was set in a step [n].
+
+        Returns:
+            Index of each such row, and the number of samples missing in front of it.
+        """
         estimated: Array = np.zeros(len(rows))
         long = clock_set.copy()
         if len(self._steps) >= FEWEST_STEPS:

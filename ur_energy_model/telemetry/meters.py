@@ -55,7 +55,13 @@ class _Readings(NamedTuple):
     values: Array
 
     def followed_by(self, now: int, new: Reading, number: int) -> _Readings:
-        """These readings and the next one, at most MOST_READINGS."""
+        """These readings and the next one; the oldest beyond MOST_READINGS are left out.
+
+        Args:
+            now: host time of its arrival [ns].
+            new: the next reading.
+            number: of the next reading.
+        """
         column = np.array([[new.power], [new.energy], [number]])
         arrived = np.append(self.arrived, now)
         values = np.append(self.values, column, axis=1)

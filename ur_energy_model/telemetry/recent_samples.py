@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.telemetry.samples import Telemetry, common_columns, concatenate
 
 KEPT_SECONDS = 300.0  # of samples that are kept [s]
 KEPT_RATE = 125.0  # highest rate of the kept samples [Hz]; about 25 MB at that rate
@@ -37,7 +37,7 @@ class RecentSamples:
         self._last = -np.inf  # controller time of the last sample [s]
 
     def add(self, batch: Telemetry) -> None:
-        """Add samples that follow those before; a clock that goes back starts anew."""
+        """Add the next samples; where the clock goes back, all earlier samples are dropped."""
         if not len(batch):
             return
         if batch.time[0] < self._last:
@@ -65,9 +65,7 @@ class RecentSamples:
         parts = list(self._parts)
         if not parts:
             return False
-        fields = [
-            name for name in parts[0].columns if all(name in part for part in parts)
-        ]
+        fields = common_columns([part.columns for part in parts])
         with BagWriter(
             bag, parts[0].info, tuple(fields), joint_names=joint_names
         ) as writer:

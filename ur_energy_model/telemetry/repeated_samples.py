@@ -19,7 +19,7 @@ _MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
 
 
 class SeenSamples:
-    """Separates samples that came before from new ones.
+    """Separates repeated samples from new samples.
 
     A repeated sample has the controller time and the host time of an earlier one; a
     controller that started again has new host times. The times seen are kept compressed,
@@ -31,10 +31,11 @@ class SeenSamples:
 
     def __init__(self) -> None:
         self.in_order = True
-        self._newest = np.iinfo(np.int64).min
+        self._newest = np.iinfo(np.int64).min  # newest host time so far [ns]
+        # The two times of the samples so far [2, n]: of the last samples, and compressed,
+        # with the lowest and highest host time of some thousand samples each.
         self._waiting: list[NDArray[np.int64]] = []
         self._kept: list[tuple[int, int, bytes]] = []
-        """Lowest and highest host time of some thousand samples, and their times."""
 
     def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
         """Which samples are new; all of them count as seen from now on.
@@ -44,7 +45,7 @@ class SeenSamples:
             stamp: host times [n], ns. A sample without host time (not positive) is new.
 
         Returns:
-            Mask of the new ones [n].
+            Mask of the new samples [n].
         """
         bits = np.ascontiguousarray(time, float).view(np.int64)
         rows = np.stack([bits, stamp])

@@ -256,7 +256,13 @@ class Telemetry:
     def _rows(
         self, rows: Mask | slice, gaps: tuple[Gap, ...], repeated: int
     ) -> Telemetry:
-        """Samples by a mask or slice, with the gaps among them."""
+        """Some of the samples.
+
+        Args:
+            rows: mask or slice of the samples.
+            gaps: among these samples, with indexes among them.
+            repeated: see the attribute.
+        """
         columns = {name: values[rows] for name, values in self.columns.items()}
         stamp = None if self.stamp is None else self.stamp[rows]
         return Telemetry(self.time[rows], columns, self.info, gaps, stamp, repeated)
@@ -311,6 +317,14 @@ def repetition(samples: int) -> tuple[str, ...]:
     )
 
 
+def common_columns(parts: Sequence[Mapping[str, Array]]) -> list[str]:
+    """Names of the columns that all parts (at least one) have, in the order of the first part."""
+    common = list(parts[0])
+    for part in parts[1:]:
+        common = [name for name in common if name in part]
+    return common
+
+
 def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     """Columns of consecutive parts as one; only columns that all parts have.
 
@@ -320,9 +334,8 @@ def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     """
     if len(parts) == 1:
         return parts[0]
-    names = [name for name in parts[0] if all(name in part for part in parts)]
     joined: dict[str, Array] = {}
-    for name in names:
+    for name in common_columns(parts):
         joined[name] = np.concatenate([part.pop(name) for part in parts])
     return joined
 

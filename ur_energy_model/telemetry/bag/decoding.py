@@ -143,7 +143,12 @@ class TelemetryDecoder:
         return layout
 
     def _new_layout(self, message: bytes) -> TelemetryLayout:
-        """Layout of a message unlike those before; it must have a timestamp."""
+        """Layout of a message that no known layout fits.
+
+        Raises:
+            RecordingError: the message is malformed or too large.
+            MissingFieldError: it has no timestamp.
+        """
         try:
             if len(message) > MAX_MESSAGE:
                 raise CdrError(f"of {len(message)} bytes")

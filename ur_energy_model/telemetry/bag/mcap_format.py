@@ -328,7 +328,13 @@ def _summary_place(file: BinaryIO, footer: int) -> int | None:
 
 
 def _add_to_summary(summary: Summary, record: McapRecord, stop: int) -> None:
-    """Add a record to a summary, unless it refers to a place behind `stop` [bytes]."""
+    """Add a record to a summary, unless the record refers to a place behind its end.
+
+    Args:
+        summary: of the file.
+        record: of the part of the file that summarizes it.
+        stop: place of the footer [bytes], in front of which all other records are.
+    """
     if isinstance(record, Schema):
         summary.schemas[record.id] = record
     elif isinstance(record, Channel):

@@ -498,6 +498,7 @@ class McapReader:
         return RecordingError(self.path, problem, remedy)
 
     def _parsed(self, op: int, content: bytes) -> McapRecord:
+        """The record of a type with this content; RecordingError if it is malformed."""
         try:
             return parsed(op, content)
         except ValueError as error:

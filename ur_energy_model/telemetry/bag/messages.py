@@ -265,7 +265,13 @@ class Messages(NamedTuple):
 
     @classmethod
     def single(cls, topic: BagTopic, stamp: int, payload: bytes) -> Messages:
-        """One message."""
+        """One message of a topic.
+
+        Args:
+            topic: of the message.
+            stamp: log time [ns since the epoch].
+            payload: CDR with its encapsulation header.
+        """
         return cls(topic, np.array([stamp]), np.frombuffer(payload, np.uint8)[None])
 
 

@@ -381,7 +381,19 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
 
 
 def _vector(value: Any, low: float, high: float) -> tuple[float, float, float] | None:
-    """A vector of three numbers; None if it is missing or its length is out of range."""
+    """A vector of three numbers.
+
+    Args:
+        value: list of numbers; None if it is missing.
+        low: least length that is plausible.
+        high: largest length that is plausible.
+
+    Returns:
+        The vector; None if it is missing, or its length is not plausible.
+
+    Raises:
+        TypeError, ValueError: it is no list of three numbers.
+    """
     if value is None:
         return None
     x, y, z = (float(each) for each in value)

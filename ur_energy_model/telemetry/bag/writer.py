@@ -588,9 +588,11 @@ def _viewers_templates(
     found: dict[int, tuple[Template, Sequence[str]]] = {}
     if "actual_q" in fields:
         recorded = [name for name in _MOTION if name in fields]
-        width = {name: len(joints) if name in fields else 0 for name in _MOTION}
-        counts = width["actual_q"], width["actual_qd"], width["actual_current"]
-        found[JOINT_STATES] = joint_state_template(joints, counts), recorded
+        n = len(joints)
+        speeds = n if "actual_qd" in fields else 0
+        currents = n if "actual_current" in fields else 0
+        template = joint_state_template(joints, (n, speeds, currents))
+        found[JOINT_STATES] = template, recorded
     names = [name for name in fields if name != "timestamp"]
     titles: list[str] = []
     for name in names:

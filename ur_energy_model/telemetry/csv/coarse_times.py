@@ -209,7 +209,17 @@ def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:
 
 
 def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -> float:
-    """Time from row to row [s], from the full groups of a coarse clock or as stated."""
+    """Time from row to row [s], from the full groups of a coarse clock or as stated.
+
+    Args:
+        time: of the rows in order [n], s.
+        groups: the rows with the same time.
+        rate: stated samples per second; None if unknown.
+        coarse: whether the clock is coarser than the sample period.
+
+    Raises:
+        ValueError: the times do not show a rate, or another one than stated.
+    """
     found = mean_step(time)
     if coarse:
         full = _full(groups)

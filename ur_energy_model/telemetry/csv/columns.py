@@ -43,7 +43,8 @@ _UR_RTDE = (
 )  # fmt: skip
 _REGISTERS = (
     "output_int_register_2",
-    *(f"output_{kind}_register_{i}" for kind in ("int", "double") for i in range(12, 20)),
+    *(f"output_int_register_{i}" for i in range(12, 20)),
+    *(f"output_double_register_{i}" for i in range(12, 20)),
 )
 _PAYLOAD = ("payload", "payload_cog")
 _CALIBRATION = ("timestamp", "actual_q", "actual_qd", "actual_current")
@@ -407,7 +408,13 @@ class _Elements:
 def _is_time(
     stems: Sequence[tuple[str, str | None]], time: int | None, column: int
 ) -> bool:
-    """Whether a column has the name of the time column, as a second one."""
+    """Whether a column is a further one with the name of the time column.
+
+    Args:
+        stems: names without units, and units, of all columns.
+        time: number of the time column; None without one.
+        column: number of the column.
+    """
     if time is None:
         return False
     name = re.sub(r"\.\d{1,2}$", "", stems[column][0]).strip().lower()
@@ -478,6 +485,11 @@ def parse_columns(
 def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     """Names of single columns that an entry of `--columns` stands for.
 
+    Args:
+        path: of the file, for errors.
+        entry: such as "actual_q", "actual_q[6]", "actual_q_0..5", "-" or "-[3]".
+        joints: number of joints of the arm.
+
     Raises:
         RecordingError: an unknown name, or a number of values that the field has not.
     """
@@ -488,8 +500,11 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     if stem.lower() in _TIME_NAMES:
         return [entry]
     known = {name.lower(): name for name in FIELDS}
+    # The name of a field, and its stated size, or the first and the last index.
     base = stem
-    size = first = last = None
+    size: str | None = None
+    first: str | None = None
+    last: str | None = None
     several = re.fullmatch(r"(.+?)(?:\[(\d{1,4})\]|_(\d)\.\.(\d))?", stem)
     if several is not None:
         base, size, first, last = several.groups()
@@ -506,7 +521,9 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
         raise RecordingError(path, problem, "correct --columns", field=name)
     if first is not None:
         columns = columns[int(first) : int(last or 0) + 1]
-    return [column if unit is None else f"{column} [{unit}]" for column in columns]
+    if unit is None:
+        return list(columns)
+    return [f"{column} [{unit}]" for column in columns]
 
 
 def _time_column(

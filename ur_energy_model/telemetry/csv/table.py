@@ -140,7 +140,8 @@ class CsvTable:
 
     def places_of(self, fields: Sequence[str]) -> list[int]:
         """Columns of fields, one after the other."""
-        return [column for name in fields for column in self.header.places[name]]
+        places = self.header.places
+        return list(chain.from_iterable(places[name] for name in fields))
 
     # Rows of the file as numbers.
 
@@ -286,31 +287,16 @@ class CsvTable:
         Raises:
             RecordingError: the lines are no table, or their columns cannot be used.
         """
-        head: list[tuple[int, str]] = []
-        size = 0
-        for number, line in islice(lines_of(self.path), _HEAD):
-            head.append((number, line))
-            size += len(line)
-            if size > _HEAD_CHARACTERS:
-                break
+        head = self._first_lines()
+        comments = [line for _, line in head if line.startswith(_COMMENTS)]
         rows = [(number, line) for number, line in head if not line.startswith(_COMMENTS)]
         if rows and is_separator_line(rows[0][1]):
             rows = rows[1:]
-        self._dialect = dialect = find_dialect([line for _, line in rows[:_SHORT_HEAD]])
         first = rows[0][1] if rows else ""
-        titles: list[str] | None = dialect.columns(first)
-        if titles and first and dialect.names_columns(first):
-            rows = rows[1:]
-            units = self._units_of(rows[0][1], len(titles)) if rows else []
-            if units:
-                named_units = zip(titles, units, strict=True)
-                titles = [_with_unit(name, unit) for name, unit in named_units]
-                rows = rows[1:]
-        elif first:
-            comments = [line for _, line in head if line.startswith(_COMMENTS)]
-            titles = self._titles_in(comments, len(dialect.columns(first)))
-            if is_numbering(dialect.cells(first)):
-                rows = rows[1:]
+        dialect = find_dialect([line for _, line in rows[:_SHORT_HEAD]])
+        self._dialect = dialect
+        titles, count = self._titles_above([line for _, line in rows], comments)
+        rows = rows[count:]
         texts = [line for _, line in rows]
         cells = dialect.cells(texts[0]) if texts else []
         begins_with_dates = bool(cells) and date_match(cells[0]) is not None
@@ -322,6 +308,44 @@ class CsvTable:
         self._find_dates(header, cells)
         self._open_ended = self._has_open_ends(texts[:_SHORT_HEAD])
         return self._without_empty(header, texts)
+
+    def _first_lines(self) -> list[tuple[int, str]]:
+        """Numbers and texts of the first lines, which show the structure of the file."""
+        head: list[tuple[int, str]] = []
+        size = 0
+        for number, line in islice(lines_of(self.path), _HEAD):
+            head.append((number, line))
+            size += len(line)
+            if size > _HEAD_CHARACTERS:
+                break
+        return head
+
+    def _titles_above(
+        self, lines: Sequence[str], comments: Sequence[str]
+    ) -> tuple[list[str] | None, int]:
+        """Names of the columns, from the lines above the data or from a comment.
+
+        Args:
+            lines: the first lines without comments.
+            comments: the comments among the first lines.
+
+        Returns:
+            Names, with units where a line states them, None if nothing names the columns;
+            and the number of lines above the data.
+        """
+        if not lines:
+            return [], 0
+        dialect = self._dialect
+        first = lines[0]
+        titles = dialect.columns(first)
+        if not titles or not dialect.names_columns(first):
+            above = 1 if is_numbering(dialect.cells(first)) else 0
+            return self._titles_in(comments, len(titles)), above
+        units = self._units_of(lines[1], len(titles)) if len(lines) > 1 else []
+        if not units:
+            return titles, 1
+        named_units = zip(titles, units, strict=True)
+        return [_with_unit(name, unit) for name, unit in named_units], 2
 
     def _titles_in(self, comments: Sequence[str], width: int) -> list[str] | None:
         """Names of the columns in the last comment of so many cells; None if there is none."""

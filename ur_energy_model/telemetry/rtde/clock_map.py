@@ -124,6 +124,11 @@ class ClockMap:
         """Whether the clock went back, is ahead of the host's, or stays behind it.
 
         A backlog of packets or a busy controller is late too, but not for long.
+
+        Args:
+            oldest: controller time of the first sample of a batch [s].
+            newest: controller time of its last sample [s].
+            arrival: host time at which the batch was read [ns].
         """
         late = self.lateness(newest, arrival)
         if oldest < self._last_time or late < -RESTART_ERROR:

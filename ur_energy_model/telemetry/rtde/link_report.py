@@ -79,7 +79,13 @@ class LinkReport:
         return events
 
     def add_event(self, kind: str, text: str, level: int = INFORMATION) -> None:
-        """Keep an event, unless too many are waiting already."""
+        """Keep an event, unless too many are waiting already.
+
+        Args:
+            kind: of the event, such as "connection" or "gap".
+            text: for the reader of a bag.
+            level: INFORMATION, WARNING or ERROR.
+        """
         if len(self._events) < MAX_EVENTS:
             self._events.append(Event(HOST_CLOCK.now(), kind, text, level))
 

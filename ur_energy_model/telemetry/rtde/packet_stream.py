@@ -249,7 +249,17 @@ class PacketStream:
         return self.clock.lateness(first, arrival) > RESTART_ERROR
 
     def _refuse_another_controller(self, times: Array, away: float, arrival: int) -> None:
-        """Raise WrongRobotError where the clock of packages after a lost connection is ahead."""
+        """Refuse packages after a lost connection whose clock is ahead of the one before.
+
+        Args:
+            times: controller times of the packages [n], s.
+            away: time without packages by the host's clock [s].
+            arrival: host time at which the packages were read [ns].
+
+        Raises:
+            WrongRobotError: it is ahead, and no serial number shows that the controller is
+                the same.
+        """
         if self.loss is None or self.same_serial or times[0] < self._last_time:
             return
         if self._is_ahead(times[-1:], arrival, away)[0]:

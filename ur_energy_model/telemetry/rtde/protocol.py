@@ -301,12 +301,13 @@ class SetupReply(NamedTuple):
     kinds: tuple[str, ...]
 
 
-# Every decoder raises ProtocolError for a payload of the wrong length, or one that is not
-# text.
+# Payloads are without the header of their packet, and `peer` is the address that errors
+# name. Every decoder raises ProtocolError for a payload of the wrong length, or one that
+# is not text.
 
 
 def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
-    """Names or types; empty ones (from a trailing comma) are left out."""
+    """Names or types, separated by commas; empty names (of a trailing comma) are left out."""
     _check(payload.isascii(), peer, "a list of names that is not ASCII")
     names = (name.strip() for name in payload.decode("ascii").split(","))
     return tuple(name for name in names if name)
@@ -321,7 +322,13 @@ def encode_output_setup(names: Sequence[str], frequency: float | None) -> bytes:
 def decode_output_setup(
     payload: bytes, version: int = 2, peer: str = "peer"
 ) -> tuple[float | None, tuple[str, ...]]:
-    """Frequency [Hz] (None in version 1) and names of an output setup request."""
+    """Frequency [Hz] and names of an output setup request.
+
+    Args:
+        payload: of the request.
+        version: of the protocol; in version 1 the request has no frequency (None).
+        peer: address that sent the request, for errors.
+    """
     if version == 1:
         return None, decode_names(payload, peer)
     _check(len(payload) >= 8, peer, "an output setup without frequency")
@@ -337,7 +344,14 @@ def encode_setup_reply(reply: SetupReply) -> bytes:
 def decode_setup_reply(
     payload: bytes, *, numbered: bool = True, peer: str = "peer"
 ) -> SetupReply:
-    """Reply to a setup request; numbered except to an output setup in protocol version 1."""
+    """Reply to a setup request.
+
+    Args:
+        payload: of the reply.
+        numbered: whether the reply has the number of a recipe, which only the reply to an
+            output setup in protocol version 1 lacks.
+        peer: address that sent the reply, for errors.
+    """
     if not numbered:
         return SetupReply(None, decode_names(payload, peer))
     _check(len(payload) > 0, peer, "an empty reply to a setup request")
@@ -345,13 +359,13 @@ def decode_setup_reply(
 
 
 def decode_version_request(payload: bytes, peer: str = "peer") -> int:
-    """Requested protocol version."""
+    """Version of the protocol that a request asks for."""
     _check(len(payload) == 2, peer, "a protocol version request of wrong length")
     return int.from_bytes(payload, "big")
 
 
 def decode_flag(payload: bytes, peer: str = "peer") -> bool:
-    """Yes-or-no reply."""
+    """Whether a reply accepts the request."""
     _check(len(payload) == 1, peer, "a yes-or-no reply of wrong length")
     return payload[0] != 0
 
@@ -359,7 +373,7 @@ def decode_flag(payload: bytes, peer: str = "peer") -> bool:
 def decode_controller_version(
     payload: bytes, peer: str = "peer"
 ) -> tuple[int, int, int, int]:
-    """Major, minor, bugfix and build (0 if the controller leaves it out)."""
+    """Version of the controller's software: major, minor, bugfix, and build (0 if left out)."""
     _check(len(payload) in (12, 16), peer, "a controller version of wrong length")
     return cast(
         "tuple[int, int, int, int]", struct.unpack(">4I", payload.ljust(16, b"\x00"))
@@ -380,7 +394,13 @@ def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
 def decode_text_message(
     payload: bytes, version: int = 2, peer: str = "peer"
 ) -> TextMessage:
-    """Text message; bytes that are not UTF-8 are replaced."""
+    """Text message of the controller; bytes that are not UTF-8 are replaced.
+
+    Args:
+        payload: of the message.
+        version: of the protocol; in version 1 the message has no source ("").
+        peer: address that sent the message, for errors.
+    """
     if version == 1:
         _check(len(payload) > 0, peer, "an empty text message")
         return TextMessage(payload[1:].decode(errors="replace"), "", payload[0])
@@ -394,6 +414,15 @@ def decode_text_message(
 
 
 def _check(good: bool, peer: str, what: str) -> None:
-    """Raise ProtocolError unless a payload is good."""
+    """Refuse a payload that is not as it has to be.
+
+    Args:
+        good: whether it is.
+        peer: address that sent it.
+        what: is wrong, such as "an empty text message".
+
+    Raises:
+        ProtocolError: the payload is not good.
+    """
     if not good:
         raise ProtocolError(peer, f"sent {what}", CHECK_PORT)

@@ -124,10 +124,11 @@ class RtdeSource(ClosedOnExit):
         self._fields = in_type_order({"timestamp", *fields})
         self._batch_seconds = batch_seconds
         self._patience = patience
-        self._link = link = LinkOptions() if link is None else link
+        self._link = LinkOptions() if link is None else link
         self._info = RecordingInfo(source=host, robot=robot)
         self._stream = PacketStream(host)
-        self._program = LoadedProgram(host, link.dashboard_port)
+        self._program = LoadedProgram(host, self._link.dashboard_port)
+        # Values of the last sample: runtime state, and joint angles [n], rad.
         self._runtime_state: float | None = None
         self._last_q: Array | None = None
         # What the first connection agreed on with the controller, which every later
