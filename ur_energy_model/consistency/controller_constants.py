@@ -73,6 +73,8 @@ _FREEDOM = 4.0  # degrees of freedom of the Student distribution that weights bl
 _LEAST_LOAD = 1e-3  # share of the rated torque below which a joint counts as unloaded
 _LEAST_BLOCKS = 3  # least number of blocks of motion for a joint's constant
 _LEAST_SAMPLES = 8  # least number of samples of a block
+_MOMENTS, _CURRENTS = range(2)
+"""Rows of the arrays [2, n] of `ConstantsData`: target_moment and target_current."""
 _COLUMNS = 6  # moment, sign, speed, speed squared, speed cubed, load times sign
 _MOMENT = 0  # first of these columns, whose coefficient is 1/(N k_t)
 _CURRENT = _COLUMNS  # column of the current, behind these columns
@@ -131,7 +133,9 @@ class ConstantsData:
     @property
     def computed(self) -> Mask:
         """Whether the current of each joint changes with the moment, or neither changes [n]."""
-        return np.asarray((self.differs[1] > 0.0) | (self.differs[0] == 0.0))
+        current_differs = self.differs[_CURRENTS] > 0.0
+        moment_differs = self.differs[_MOMENTS] > 0.0
+        return np.asarray(current_differs | ~moment_differs)
 
 
 class ControllerConstantsFit:
@@ -240,7 +244,12 @@ class ControllerConstantsFit:
             offset = OFFSET * self._rated[j] / self._expected[j]
             load = _LEAST_LOAD * self._rated[j]
             found = [
-                _from_rest(state.rests[:, 0, j], state.rests[:, 1, j], load, offset),
+                _from_rest(
+                    state.rests[:, _MOMENTS, j],
+                    state.rests[:, _CURRENTS, j],
+                    load,
+                    offset,
+                ),
                 _from_motion(state.grams[:, j], state.samples[:, j], load),
             ]
             known = [each for each in found if each is not None]
@@ -281,7 +290,7 @@ def _with_block(state: ConstantsData, block: Telemetry) -> ConstantsData:
             good &= (np.abs(values) < LARGEST_VALUE).all(axis=1)
         still = good & (np.abs(speed) < RESTING_SPEED).all(axis=1)
     if good.any():
-        values = np.stack([moment[good], current[good]])
+        values = np.stack([moment[good], current[good]])  # [2, samples, n]
         first = values[:, 0] if state.first is None else state.first
         differs = (values != first[:, None]).any(axis=1)
         state = replace(state, first=first, differs=np.maximum(state.differs, differs))
@@ -473,10 +482,10 @@ def constants_in_words(constants: ControllerConstants, robot: RobotDescription) 
         text = "unknown"
         if constants.known[j]:
             text = f"{constants.torque_per_ampere[j]:.4g}"
-            percent = (
-                100.0 * _CONFIDENCE * constants.std[j] / constants.torque_per_ampere[j]
-            )
-            text += f" ± {percent:.0f} %" if percent >= 2.0 else ""
+            half = _CONFIDENCE * constants.std[j]
+            percent = 100.0 * half / constants.torque_per_ampere[j]
+            if percent >= 2.0:
+                text += f" ± {percent:.0f} %"
             if np.isfinite(nominal[j]):
                 text += f" ({constants.torque_per_ampere[j] / nominal[j]:.3f})"
         parts.append(f"{name.removesuffix('_joint')} {text}")

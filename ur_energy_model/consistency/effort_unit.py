@@ -37,6 +37,7 @@ from ur_energy_model.consistency.sample_windows import SampleWindows
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import MASS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -164,8 +165,8 @@ class _Expected:
     motion_std: Array
 
 
-# Places in the sums of products.
 _GRAVITY, _MOTION, _EFFORT, _PAYLOAD = range(4)
+"""Places in the sums of products, the first two also among the gains of a joint."""
 
 
 class EffortEvidence:
@@ -191,9 +192,9 @@ class EffortEvidence:
         self._breakaway: Array = np.abs(self._torque(still, slow, still))[0]
         moving_mass = sum(body.mass for body in list(self._dynamics.bare.inertias)[1:])
         self._payload = PAYLOAD_SHARE * float(moving_mass)
+        # Time integrals of products of the gravity torque, the rest of the torque, the
+        # effort, and the gravity torque of 1 kg of payload.
         self._sums = np.zeros((model.dof, 4, 4))
-        """Time integrals of products of the gravity torque, the rest of the torque, the
-        effort, and the gravity torque of 1 kg of payload."""
         self._still = np.zeros(model.dof)  # time at standstill [n], s
         self.seconds = 0.0
 
@@ -225,7 +226,7 @@ class EffortEvidence:
         gravity = self._dynamics.gravity_torque(mean_q)
         link = self._dynamics.inverse_dynamics(mean_q, mean_qd, acceleration)
         torque = self._torque(link, np.where(moving, mean_qd, 0.0), acceleration)
-        weight = self._dynamics.flange_weight_regressor(mean_q)[..., 0]
+        weight = self._dynamics.flange_weight_regressor(mean_q)[..., MASS]
         payload = weight @ self._dynamics.setup.gravity
         rows = np.stack([gravity, torque - gravity, mean_effort, payload], axis=2)
         self._sums += np.einsum("b,bnk,bnl->nkl", seconds, rows, rows)
@@ -302,8 +303,8 @@ class EffortEvidence:
         for form in forms:
             off = gains - np.stack([form.gravity, form.motion], axis=1)
             prior = np.zeros_like(information)
-            prior[:, 0, 0] = form.gravity_std**2
-            prior[:, 1, 1] = form.motion_std**2
+            prior[:, _GRAVITY, _GRAVITY] = form.gravity_std**2
+            prior[:, _MOTION, _MOTION] = form.motion_std**2
             # With information P and prior covariance D, the gains found have the
             # covariance P^-1 + D, whose inverse is (1 + P D)^-1 P, which exists where P
             # is singular, too.
@@ -338,17 +339,24 @@ class EffortEvidence:
         return np.asarray(squares > least[:, None])
 
     def _payload_gain(self) -> Array:
-        """Gravity torque of a usual payload over the arm's gravity torque [n]: mean and std."""
-        squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
-        return np.asarray(self._payload * self._sums[:, _GRAVITY, _PAYLOAD] / squares)
+        """Gravity torque of a usual payload over the arm's gravity torque [n].
+
+        It is the mean of what a payload adds, and its standard deviation as well.
+        """
+        together = self._sums[:, _GRAVITY, _PAYLOAD]
+        return np.asarray(self._payload * together / self._gravity_squares())
 
     def _stiction_gain(self) -> Array:
         """Deviation of the gain of gravity by the unknown friction at standstill [n]."""
-        squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
         seconds = max(self.seconds, 1e-9)
         still_share = self._still / seconds
-        gravity_rms = np.sqrt(squares / seconds)
+        gravity_rms = np.sqrt(self._gravity_squares() / seconds)
         return np.asarray(still_share * self._breakaway / gravity_rms)
+
+    def _gravity_squares(self) -> Array:
+        """Integral of the squared gravity torque [n], (N m)^2 s; infinite where it is not shown."""
+        shown = self._shown()[:, _GRAVITY]
+        return np.where(shown, self._sums[:, _GRAVITY, _GRAVITY], np.inf)
 
     def _torque(self, link: Array, qd: Array, qdd: Array) -> Array:
         """Torque of the motors for links, friction and rotors, joint side [samples, n], N m."""

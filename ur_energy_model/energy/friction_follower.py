@@ -24,9 +24,10 @@ from ur_energy_model.typing import Array, Indices
 
 # Columns of the regression of a joint's currents: friction per unit of scale, friction per
 # unit of tilt, the current that the rest of friction and the load leave, and 1.
-_SCALE = 0
-_TILT = 1
-_FRICTION = slice(_SCALE, _TILT + 1)
+SCALE = 0
+TILT = 1
+_FRICTION = slice(SCALE, TILT + 1)
+_REST = 2  # among the parts of friction: the part that no scale or tilt changes
 _LEFT = 2
 _ONE = 3
 
@@ -85,7 +86,7 @@ class FrictionSplit:
         for of_joint, weights in zip(terms, self._weights, strict=True):
             currents.append(of_joint @ weights)
         parts = np.stack(currents, axis=1)
-        left = current - self._per_load * load - parts[..., 2]
+        left = current - self._per_load * load - parts[..., _REST]
         return parts[..., _FRICTION], left
 
 
@@ -200,16 +201,16 @@ class FrictionFollower:
             return prior
         sums = self._sums * self._kept(self._time if time is None else time)
         mean, covariance, _ = self._posterior(sums, prior, WITHIN_SESSION)
-        scale_std = np.sqrt(covariance[:, _SCALE, _SCALE])
-        tilt_std = np.sqrt(covariance[:, _TILT, _TILT])
+        scale_std = np.sqrt(covariance[:, SCALE, SCALE])
+        tilt_std = np.sqrt(covariance[:, TILT, TILT])
         return replace(
             prior,
-            friction_scale=mean[:, _SCALE],
+            friction_scale=mean[:, SCALE],
             friction_std=scale_std,
             moving_seconds=max(prior.moving_seconds, float(self.moving_seconds.max())),
-            friction_tilt=mean[:, _TILT],
+            friction_tilt=mean[:, TILT],
             tilt_std=tilt_std,
-            tilt_correlation=covariance[:, _SCALE, _TILT] / (scale_std * tilt_std),
+            tilt_correlation=covariance[:, SCALE, TILT] / (scale_std * tilt_std),
         )
 
     def saved(self) -> dict[str, Array]:
@@ -245,11 +246,11 @@ class FrictionFollower:
         seconds = np.maximum(sums[..., _ONE, _ONE], 1e-9)
         spread = np.maximum(prior.friction_std, 1e-9)
         information = np.zeros((len(spread), 2, 2))
-        information[:, _SCALE, _SCALE] = 1.0 / spread**2
-        information[:, _TILT, _TILT] = 1.0 / TILT_SPREAD**2
+        information[:, SCALE, SCALE] = 1.0 / spread**2
+        information[:, TILT, TILT] = 1.0 / TILT_SPREAD**2
         # The prior mean is (friction_scale, 0).
-        known = information[:, :, _SCALE] * prior.friction_scale[:, None]
-        square = squares[..., _SCALE, _SCALE]
+        known = information[:, :, SCALE] * prior.friction_scale[:, None]
+        square = squares[..., SCALE, SCALE]
         noise = np.maximum(self._residual**2, 1e-6 * square / seconds)
         # The second round uses the error of the currents that the first round has left.
         for _ in range(2):
@@ -260,8 +261,8 @@ class FrictionFollower:
             error = sums[..., _LEFT, _LEFT] - 2 * (mean * products).sum(axis=-1)
             error += np.einsum("...i,...ij,...j", mean, squares, mean)
             noise = np.maximum(noise, error / seconds)
-        variance = covariance[..., _SCALE, _SCALE] + changes**2
-        covariance[..., _SCALE, _SCALE] = np.minimum(variance, prior.friction_std**2)
+        variance = covariance[..., SCALE, SCALE] + changes**2
+        covariance[..., SCALE, SCALE] = np.minimum(variance, prior.friction_std**2)
         return mean, covariance, noise
 
     def _use(

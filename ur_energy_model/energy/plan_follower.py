@@ -172,12 +172,12 @@ class _Expected:
 
     Attributes:
         key: see `PlanFollower.expect`.
-        since: likewise.
+        since: see `PlanFollower.expect`.
         time: times of planned positions [k], s.
         q: planned positions [k, n], rad.
         duration: duration of the plan [s].
         tolerance: tolerance of the positions of each joint [n], rad.
-        margin: the same, with one shift of time of at most TIME_TOLERANCE [n], rad.
+        margin: tolerance that includes a shift of time of at most TIME_TOLERANCE [n], rad.
         begins: time at which the planned motion leaves its first position [s]; None if it
             never does.
         motions: motions that may be the plan's.

@@ -12,7 +12,7 @@ from ur_energy_model.errors import InputError
 JOULES_PER_KWH = 3.6e6
 _OF_CENTS = ("EUR", "USD", "GBP", "CHF", "AUD", "CAD")
 """Currencies in which a kilowatt-hour costs some hundredths of a unit."""
-_DEAREST = 5.0  # magnitude of a price per kWh in these that nobody pays
+_DEAREST = 5.0  # magnitude of a price per kWh in these currencies that nobody pays
 DAYS_PER_YEAR = 365.0
 HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # of work, of a machine that never stops
 
@@ -21,15 +21,16 @@ HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # of work, of a machine that never stops
 class Tariff:
     """Cost and CO2 of energy.
 
-    What is paid is the energy at the wall where it is known, else that at the robot bus.
+    What is paid is the energy at the wall where it is known, else the energy at the robot
+    bus.
 
     Attributes:
         price: price of a kWh, in `currency`; None to omit costs.
-        currency: such as "EUR".
-        co2: emitted for a kWh [kg]; None to omit CO2.
+        currency: code of the currency, such as "EUR".
+        co2: CO2 emitted for a kWh [kg]; None to omit CO2.
         supply_efficiency: share of the power from the wall that reaches the robot bus, 0
             to 1; the energy at the bus divided by it then replaces the energy at the
-            wall. None to use the latter.
+            wall. None to use the energy at the wall.
         hours_per_year: time of work in a year, for all that is stated of a year [h].
 
     Raises:

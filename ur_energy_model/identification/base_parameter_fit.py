@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -50,6 +51,10 @@ from ur_energy_model.typing import Array, Progress
 
 TorqueSource = Literal["current", "target_moment", "measured_torque"]
 
+_BASE = slice(0, -2)
+_TORQUE = -2
+_ONE = -1
+"""Columns of a row: the base columns, the torque, and 1, which counts the samples."""
 _FOLDS = 5  # folds of the cross-validation
 _POINTS = 1000  # points whose regressor is computed at a time
 _RCOND = 1e-13  # singular values below this share of the largest count as zero
@@ -181,9 +186,8 @@ class BaseParameterFit:
         whole = self.regressor(motion.q, motion.qd, motion.qdd)
         columns = whole[:, :, self.regrouping.base]
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
-        for gram, duration in joint_gram_matrices(
-            motion, rows, narrow, moving_only=measured
-        ):
+        found = joint_gram_matrices(motion, rows, narrow, moving_only=measured)
+        for gram, duration in found:
             self._grams.accumulate(gram, duration)
 
     def solve(self) -> BaseParameters:
@@ -197,7 +201,7 @@ class BaseParameterFit:
         blocks = self._grams.blocks
         if not len(blocks):
             blocks = np.zeros((0, n, rank + 2, rank + 2))
-        counts = blocks[:, :, -1, -1].sum(axis=0)
+        counts = blocks[:, :, _ONE, _ONE].sum(axis=0)
         if counts.sum() < 2 * rank or (counts < 2).any():
             raise IdentificationError(
                 f"{int(counts.sum())} torque samples of moving joints cannot give {rank} base "
@@ -211,6 +215,7 @@ class BaseParameterFit:
         consistent = self._consistent(values, covariance)
         combination = self.regrouping.combination
         fitted = self.verify(values)
+        base_gram = total[:, _BASE, _BASE].sum(axis=0)
         return BaseParameters(
             torque_rms=fitted.torque_rms,
             torque_r2=fitted.torque_r2,
@@ -222,18 +227,16 @@ class BaseParameterFit:
             values=values,
             std=np.sqrt(np.diag(covariance)),
             consistent=consistent,
-            condition_number=float(
-                np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))
-            ),
+            condition_number=float(np.sqrt(np.linalg.cond(base_gram))),
             consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
         )
 
     def _consistent(self, values: Array, covariance: Array) -> Array:
         """Physically possible full parameters [parameters] nearest to base parameters.
 
-        The spread of the full parameters around the robot file: half a link's mass plus 1
-        kg, first moments and tensors of this mass at 0.1 m and 0.2 m, drives almost
-        unlimited.
+        Full parameters deviate from the robot file by half a link's mass plus 1 kg, by
+        first moments and tensors of this mass at 0.1 m and 0.2 m, and almost without limit
+        in the drives.
 
         Args:
             values: base parameters [rank].
@@ -261,11 +264,11 @@ class BaseParameterFit:
         Args:
             values: base parameters [rank].
         """
-        rank = self.regrouping.rank
         total = self._grams.blocks.sum(axis=0)
-        counts = total[:, -1, -1]
+        counts = total[:, _ONE, _ONE]
         squares = _squares(total, values)
-        variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
+        sums = total[:, _TORQUE, _ONE]
+        variation = total[:, _TORQUE, _TORQUE] - sums**2 / np.maximum(counts, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return Verification(
                 torque_rms=np.sqrt(squares / counts),
@@ -301,8 +304,8 @@ class BaseParameterFit:
                     columns = whole[:, :, self.regrouping.base]
                     error = columns @ values - part.current * self._torque_per_ampere
                     squares += float(np.square(error).sum())
-                    points = points + len(part)
-                    steps = steps + len(part) - 1
+                    points += len(part)
+                    steps += len(part) - 1
                     seconds += float(part.time[-1] - part.time[0])
         if not points:
             return None
@@ -313,8 +316,9 @@ class BaseParameterFit:
 def _solve(gram: Array, weights: Array) -> Array:
     """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
     weighted = np.einsum("j,jrc->rc", weights, gram)
-    rank = len(weighted) - 2
-    return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
+    return solve_normal_equations(
+        weighted[_BASE, _BASE], weighted[_BASE, _TORQUE], _RCOND
+    )
 
 
 def _squares(gram: Array, values: Array) -> Array:
@@ -334,14 +338,13 @@ def _covariance(blocks: Array, values: Array) -> Array:
         blocks: Gram matrices per block of time [blocks, n, rank + 2, rank + 2].
         values: base parameters by weighted least squares [rank].
     """
-    rank = len(values)
     total = blocks.sum(axis=0)
     squares = _squares(total, values)
-    counts = total[:, -1, -1]
+    counts = total[:, _ONE, _ONE]
     weights = counts / np.maximum(squares, 1e-12)
     residual = np.append(-values, [1.0, 0.0])
-    scores = np.einsum("j,bjrc,c->br", weights, blocks, residual)[:, :rank]
-    information = np.einsum("j,jrc->rc", weights, total)[:rank, :rank]
+    scores = np.einsum("j,bjrc,c->br", weights, blocks, residual)[:, _BASE]
+    information = np.einsum("j,jrc->rc", weights, total)[_BASE, _BASE]
     scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
     inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
     return np.asarray(inflation * pseudo_inverse(information, _RCOND))
@@ -365,7 +368,8 @@ def _held_out_squares(blocks: Array) -> float:
 
 # Bags: mounting first, then one pass over the filtered motion of each.
 
-_SAME_MOUNTING = np.radians(1.0)
+_SAME_MOUNTING = np.radians(1.0)  # largest angle between bags of one mounting [rad]
+_SAME_PAYLOAD = 0.05  # largest difference of the payloads of bags [kg]
 
 
 @dataclass(frozen=True)
@@ -373,7 +377,7 @@ class BagBaseParameters:
     """Base parameters of an arm from bags.
 
     Attributes:
-        parameters: identified ones.
+        parameters: the identified base parameters.
         gravity: gravity in the base frame [3], m/s^2, as used.
         gravity_source: "estimated", "configured" or "default".
         verification: prediction of the held-out bags, None without any.
@@ -394,7 +398,7 @@ class BagBaseParameters:
 
     @property
     def normalised_error(self) -> float:
-        """On the held-out bags; without any, cross-validated over blocks of time."""
+        """Normalised error on the held-out bags [N m]; without any, cross-validated."""
         if self.verification is not None:
             return self.verification.normalised_error
         return self.parameters.normalised_error
@@ -486,19 +490,15 @@ def _gravity(
     Raises:
         IdentificationError: the mounting changes between recordings.
     """
-    with_torque = [
-        recording for recording in recordings if recording.torque_reference != "none"
-    ]
+    with_torque = [each for each in recordings if each.torque_reference != "none"]
     if not with_torque:
         stated = recordings[0].info.gravity
         if stated is not None:
             return np.array(stated), "configured"
         warnings.append("without target_moment the mounting is assumed upright")
         return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
-    estimate = estimate_dynamics(
-        (part for recording in with_torque for part in recording.torque_telemetry()),
-        robot,
-    )
+    parts = chain.from_iterable(each.torque_telemetry() for each in with_torque)
+    estimate = estimate_dynamics(parts, robot)
     first = estimate.recordings[0].setup
     for entry in estimate.recordings[1:]:
         if angle_between(first.gravity, entry.setup.gravity) > _SAME_MOUNTING:
@@ -506,7 +506,7 @@ def _gravity(
                 f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
                 "base parameters of different mountings cannot be combined; identify them apart"
             )
-        if abs(first.payload.mass - entry.setup.payload.mass) > 0.05:
+        if abs(first.payload.mass - entry.setup.payload.mass) > _SAME_PAYLOAD:
             warnings.append(
                 f"{entry.source}: payload {entry.setup.payload.mass:.2f} kg, but "
                 f"{first.payload.mass:.2f} kg in {estimate.recordings[0].source}; the last link's "

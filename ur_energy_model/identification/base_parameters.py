@@ -80,7 +80,7 @@ class FullRegressor:
 
     @property
     def drive(self) -> tuple[str, ...]:
-        """Those of `DRIVE` that have columns."""
+        """Kinds of drive parameters, out of `DRIVE`, that have columns."""
         coulomb, viscous, inertia = DRIVE
         kinds = [coulomb, viscous] if self.friction else []
         if self.motor_inertia:

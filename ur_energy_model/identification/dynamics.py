@@ -42,8 +42,8 @@ from ur_energy_model.model.setup import Payload, Setup, tensor_of
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.typing import Array, Mask
 
-# relative standard deviation below which an inertia counts as identified
 _IDENTIFIED = 0.05
+"""Relative standard deviation below which an inertia counts as identified."""
 _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
 
 
@@ -57,12 +57,12 @@ class EstimatedSetup:
         setup: estimate.
         setup_source: "estimated" where target_moment determines it, else the source of
             `stated`.
-        mass_std: standard deviation [kg].
+        mass_std: standard deviation of the mass of the payload [kg].
         delay: delay of target_moment behind the motion it belongs to [s]. With recorded
             targets the position is older: target_moment = f(target_q - delay * target_qd,
             ...).
-        reference: "target" where recorded targets were used, "actual" where filtered
-            measurement.
+        reference: "target" where recorded targets were used, "actual" where the filtered
+            measured motion was used.
         samples: number of samples used.
         warnings: differences from the stated setup, one line each.
     """
@@ -237,7 +237,7 @@ def angle_between(first: Array, second: Array) -> float:
 
 EXACT_MOTION_ERROR = 3e-5
 """Relative error of inertias from noise-free targets: rounding, and the delay between
-them. Those of 18 simulated arms are wrong by 2e-5 (RMS)."""
+them. Inertias of 18 simulated arms are wrong by 2e-5 (RMS)."""
 MEASURED_MOTION_ERROR = 0.003
 """Relative error of an inertia from filtered measured motion instead of recorded targets,
 from recordings of a UR10e without targets."""
@@ -437,7 +437,7 @@ class RecordingDynamics:
         return tuple(entry for entry in entries if entry.source == self.info.source)
 
     def alone(self) -> RecordingDynamics:
-        """The same without the setups of other recordings."""
+        """These dynamics without the setups of other recordings."""
         if self.estimate is None:
             return self
         return replace(self, estimate=replace(self.estimate, recordings=self._entries))

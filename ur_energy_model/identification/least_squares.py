@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -22,7 +22,9 @@ from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Indices, Mask
 
 RCOND = 1e-12  # singular values below this share of the largest count as zero
+_UPPER = 0.975  # probability below the upper end of a 95 % interval
 _NORMAL_QUANTILE = 1.959964  # half a 95 % interval of a normal distribution
+_MOST_WIDENING = 9.0  # largest factor on a variance by Student's distribution
 _WEIGHTINGS = 5  # rounds of the prior's weight
 _FOLDS = 8  # folds of a cross-validation
 _MOST_INFLATION = 25.0  # samples that count as one where blocks are too few to show it
@@ -49,9 +51,9 @@ class Prior:
     @property
     def full_covariance(self) -> Array:
         """Covariance [p, p], diagonal if independent."""
-        return (
-            np.diag(np.square(self.std)) if self.covariance is None else self.covariance
-        )
+        if self.covariance is None:
+            return np.diag(np.square(self.std))
+        return self.covariance
 
     @cached_property
     def precision(self) -> Array:
@@ -124,39 +126,51 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     counts = counts[used]
     if not len(blocks):
         return prior_alone(prior)
-    coefficients, weight, inflation, freedom, scores = _weighted(blocks, prior, counts)
+    fit = _weighted(blocks, prior, counts)
     total = blocks.sum(axis=0)
     samples = float(counts.sum())
-    information = total[:-1, :-1] * weight
+    information = total[:-1, :-1] * fit.weight
     bread = pseudo_inverse(information + prior.precision)
     # Too few blocks to estimate scatter: the inflated noise instead.
-    enough = len(blocks) > freedom + 1
-    meat = score_scatter(scores) * weight**2 if enough else information
-    quantile = float(stdtrit(max(len(blocks) - freedom, 1.0), 0.975))
-    middle = meat * min((quantile / _NORMAL_QUANTILE) ** 2, 9.0) + prior.precision
+    enough = len(blocks) > fit.freedom + 1
+    meat = score_scatter(fit.scores) * fit.weight**2 if enough else information
+    quantile = float(stdtrit(max(len(blocks) - fit.freedom, 1.0), _UPPER))
+    widening = min((quantile / _NORMAL_QUANTILE) ** 2, _MOST_WIDENING)
+    middle = meat * widening + prior.precision
     return Solution(
-        coefficients=coefficients,
+        coefficients=fit.coefficients,
         covariance=_at_most(bread @ middle @ bread, prior),
-        residual=float(np.sqrt(_squares(total, coefficients) / samples)),
+        residual=float(np.sqrt(_squares(total, fit.coefficients) / samples)),
         samples=samples,
-        effective_samples=samples / inflation,
+        effective_samples=samples / fit.inflation,
     )
 
 
-def _weighted(
-    blocks: Array, prior: Prior, counts: Array
-) -> tuple[Array, float, float, float, Array]:
+class _WeightedFit(NamedTuple):
+    """Least squares beside a prior, with the weight that the residuals give the data.
+
+    Attributes:
+        coefficients: coefficients of the solution [p].
+        weight: weight of the normal equations beside the prior.
+        inflation: number of samples that count as one.
+        freedom: number of coefficients that the data, not the prior, determine.
+        scores: gradients of the blocks [blocks, p].
+    """
+
+    coefficients: Array
+    weight: float
+    inflation: float
+    freedom: float
+    scores: Array
+
+
+def _weighted(blocks: Array, prior: Prior, counts: Array) -> _WeightedFit:
     """Least squares with the prior's weight found from the residuals, in turn.
 
     Args:
         blocks: blocks as in `solve`, with samples in each.
         prior: prior of the p coefficients.
         counts: number of samples per block [blocks].
-
-    Returns:
-        Coefficients [p]; weight of the normal equations beside the prior; samples that
-        count as one; coefficients that the data determine; scores of the blocks [blocks,
-        p].
     """
     p = blocks.shape[-1] - 1
     total = blocks.sum(axis=0)
@@ -173,17 +187,18 @@ def _weighted(
         coefficients, bread = _coefficients(total, prior, weight)
         determined = float(np.sum(bread * information))
         freedom = determined * weight
-        noise = max(
-            float(_squares(total, coefficients)) / max(samples - freedom, 1.0), least
-        )
+        mean_square = float(_squares(total, coefficients)) / max(samples - freedom, 1.0)
+        noise = max(mean_square, least)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
-        # Variance of block scores over that with white residuals; directions are weighted
-        # by how far the data, not the prior, determine them.
+        # Variance of the block scores over their variance with white residuals; directions
+        # are weighted by how far the data, not the prior, determine them.
         inflation = _MOST_INFLATION
         if len(scores) > freedom + 1:
             white = max(noise * determined, 1e-30)
             inflation = float(max(np.sum(bread * score_scatter(scores)) / white, 1.0))
-    return coefficients, 1.0 / (noise * inflation), inflation, freedom, scores
+    return _WeightedFit(
+        coefficients, 1.0 / (noise * inflation), inflation, freedom, scores
+    )
 
 
 def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
@@ -195,10 +210,10 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     used = counts > 0
     blocks = blocks[used]
     counts = counts[used]
-    coefficients, _, inflation, *_ = _weighted(blocks, prior, counts)
+    fit = _weighted(blocks, prior, counts)
     total = blocks.sum(axis=0)
-    residual = float(_squares(total, coefficients)) / counts.sum()
-    weight = 1.0 / (inflation * max(residual, 1e-30))
+    residual = float(_squares(total, fit.coefficients)) / counts.sum()
+    weight = 1.0 / (fit.inflation * max(residual, 1e-30))
     folds = fold_blocks(len(blocks))
     held_out = np.array([blocks[fold].sum(axis=0) for fold in folds])
     found, _ = _coefficients(total - held_out, prior, weight)
@@ -303,8 +318,8 @@ MAX_BLOCKS = 64  # blocks above which neighbours are merged
 SMALLEST_BLOCK = 1.0  # shortest block [s]
 
 _BLOCK = 2.0  # duration of a block [s]
-# time in a block to which nothing is added any more [s]; finite, for files
 _CLOSED = 1e300
+"""Time in a block to which nothing is added any more [s]; finite, for files."""
 
 
 @dataclass
@@ -324,7 +339,7 @@ class BlockedGram:
     blocks: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        self._room = np.empty(0)  # that `blocks` is the beginning of
+        self._room = np.empty(0)  # array of which `blocks` is the beginning
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_room": np.empty(0)}
@@ -424,10 +439,8 @@ def masked_gram_matrices(
     whole = rows * used[:, :, None]
     for block in time_blocks(time, _BLOCK, time[0]):
         if used[block].any():
-            yield (
-                gram_matrices_by_joint(whole[block]),
-                float(time[block][-1] - time[block][0]),
-            )
+            duration = float(time[block][-1] - time[block][0])
+            yield gram_matrices_by_joint(whole[block]), duration
 
 
 # Independent columns of a matrix with dependent columns, the same on every processor. QR

@@ -16,6 +16,7 @@ import numpy as np
 from ur_energy_model.energy.friction_follower import (
     ANCHOR_SPEED,
     CORRELATION_TIME,
+    SCALE,
     FrictionSplit,
 )
 from ur_energy_model.energy.motor_powers import MeasuredPowers
@@ -25,6 +26,7 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.setup import STATIC
 from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.samples import (
     Telemetry,
@@ -35,9 +37,8 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.typing import Array, Mask
 
 MINUTE = 60.0  # length of a minute of the controller's clock [s]
-LEAST_MOTION = (
-    3.0  # least motion of a joint in a minute for an estimate of its friction [s]
-)
+LEAST_MOTION = 3.0
+"""Least motion of a joint in a minute for an estimate of its friction [s]."""
 _RATE = 25.0
 """Samples used per second; the model's error of a current correlates over
 CORRELATION_TIME."""
@@ -160,7 +161,7 @@ class MinuteMeter:
         self._gram = np.zeros((n, width, width))
         self._seconds = np.zeros(n)  # time that was used [s]
         self._square = np.zeros(n)  # integral of the squared current [A^2 s]
-        # sum of the known temperatures [degC], and their number
+        # Sum of the known temperatures [degC], and their number.
         self._temperature_sum = np.zeros(n)
         self._temperature_count = np.zeros(n)
 
@@ -205,8 +206,8 @@ class MinuteMeter:
         split = self._split
         load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
         parts, left = split(qd, load, motion.current, motion.known_temperature)
-        friction = parts[..., 0]
-        payload = dynamics.payload_regressor(q, qd, qdd)[..., :4]
+        friction = parts[..., SCALE]
+        payload = dynamics.payload_regressor(q, qd, qdd)[..., STATIC]
         tilt = dynamics.gravity_regressor(q) @ _gravity_changes(dynamics.setup.gravity)
         # Torques become currents: divided by gear ratio and torque constant.
         shared = np.concatenate([load[..., None], payload, tilt], axis=2)
@@ -231,11 +232,14 @@ class MinuteMeter:
             used: joints that moved enough [n].
         """
         n = self._n
+        scales = slice(0, n)
+        gains = slice(n, 2 * n)
         seconds = np.maximum(self._seconds, 1e-9)
         least = _NOISE_SHARE * np.sqrt(self._square / seconds)
         noise = np.maximum(self._residual, least) ** 2
         std = np.concatenate([np.full(n, _FRICTION_PRIOR), self._gain, _SHARED_PRIOR])
-        mean = np.concatenate([np.ones(n), np.zeros(len(std) - n)])
+        mean = np.zeros(len(std))
+        mean[scales] = 1.0
         shared = np.arange(2 * n, len(std))
         for _ in range(_ROUNDS):
             information = np.diag(std**-2.0)
@@ -243,21 +247,20 @@ class MinuteMeter:
             for j in np.flatnonzero(used).tolist():
                 own = [j, n + j, *shared]
                 weight = 1.0 / (noise[j] * CORRELATION_TIME)
-                information[np.ix_(own, own)] += (
-                    weight * self._gram[j, :_CURRENT, :_CURRENT]
-                )
-                product[own] += weight * self._gram[j, :_CURRENT, _CURRENT]
+                gram = weight * self._gram[j]
+                information[np.ix_(own, own)] += gram[:_CURRENT, :_CURRENT]
+                product[own] += gram[:_CURRENT, _CURRENT]
             covariance = np.linalg.inv(information)
             found = covariance @ product
             for j in np.flatnonzero(used).tolist():
                 signed = np.append(found[[j, n + j, *shared]], -1.0)
                 square = float(signed @ self._gram[j] @ signed) / seconds[j]
                 noise[j] = max(square, least[j] ** 2, 1e-12)
-        scale = np.clip(found[:n], 0.1, 10.0)
+        scale = np.clip(found[scales], 0.1, 10.0)
         # Errors of torque per ampere from the data alone: the prior, whose mean is zero, is
         # taken out of the posterior.
-        gain = found[n : 2 * n]
-        variance = np.diag(covariance)[n : 2 * n]
+        gain = found[gains]
+        variance = np.diag(covariance)[gains]
         prior = self._gain**2
         precision = np.maximum(1.0 / variance - 1.0 / prior, _LEAST_SHARE / prior)
         gain = gain / variance / precision
@@ -270,7 +273,7 @@ class MinuteMeter:
             moving_seconds=self._seconds,
             temperature=temperature,
             level=np.where(used, np.log(scale), np.nan),
-            covariance=covariance[:n, :n] / np.outer(scale, scale),
+            covariance=covariance[scales, scales] / np.outer(scale, scale),
             setup=found[shown],
             setup_covariance=np.array(covariance[np.ix_(shown, shown)]),
             torque_constant=np.where(used, 1.0 / np.clip(1.0 + gain, 0.1, 10.0), np.nan),

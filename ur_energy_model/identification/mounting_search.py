@@ -39,10 +39,14 @@ SEARCHED_STD = np.repeat([2.0, 2.0, 0.15], [3, 1, 3])
 EVIDENCE = 30.0
 """Gain in twice the log-likelihood from which currents contradict the stated setup; one
 second of motion counts as one observation of each joint."""
-# smaller differences from the stated mounting are ignored [rad]
 LEAST_TILT = np.radians(5.0)
-# coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction
-_FITTED = 4
+"""Smaller differences from the stated mounting are ignored [rad]."""
+_LOAD, _INERTIA, _VISCOUS, _COULOMB = range(4)
+"""Coefficients that are fitted for each joint: 1/k_t, inertia error, two frictions."""
+_COEFFICIENTS = slice(0, 4)
+_CURRENT = 4  # place of the current behind the coefficients
+_BESIDE_LOAD = 4  # columns behind the columns of the load: two frictions, current, and 1
+_ONE = -1  # the last of these columns, whose products are sums over the samples
 _FLOOR = 0.01  # model error of a current, relative
 _NO_CURRENT = 1e-6  # further model error of a current [A]
 _LENGTH_STD = 0.05  # spread of the length of the direction about 1
@@ -58,7 +62,7 @@ class FoundMounting:
 
     Attributes:
         setup: setup as stated, or as found where the currents contradict the stated one.
-        contradicted: whether they do.
+        contradicted: whether the currents contradict the stated setup.
         tilt: angle between found and stated gravity [rad].
         load_error: relative standard deviation of each joint's load due to the setup [n].
     """
@@ -89,7 +93,8 @@ def find_mounting(
             return None
     columns = TorqueColumns(robot)
     seconds = 0.0
-    grams = np.zeros((robot.dof, columns.width + 4, columns.width + 4))
+    width = columns.width + _BESIDE_LOAD
+    grams = np.zeros((robot.dof, width, width))
     for recording in recordings:
         narrow = ParallelFilter(recording.cutoff)
         for motion in recording.motions:
@@ -103,7 +108,7 @@ def find_mounting(
             ):
                 grams += gram
                 seconds += duration
-    if not grams[:, -1, -1].any():
+    if not grams[:, _ONE, _ONE].any():
         return FoundMounting(stated, False, 0.0, np.zeros(robot.dof))
     return _Search(columns, grams, seconds, stated).fit()
 
@@ -128,7 +133,7 @@ class _Search:
         self._gram = gram
         self._given = stated
         robot = columns.robot
-        counts = gram[:, -1, -1]
+        counts = gram[:, _ONE, _ONE]
         moving = np.flatnonzero(counts > 0)
         self._moving = moving
         self._counts = counts[moving]
@@ -208,30 +213,33 @@ class _Search:
         width = self._columns.width
         joints = self._moving
         ratio = self._ratio
-        basis = np.zeros((len(joints), width + 4, _FITTED + 1))
-        basis[:, :width, 0] = self._load(setup) / ratio[:, None]
-        own = np.arange(len(joints))
-        basis[own, width - self._columns.robot.dof + joints, 1] = 1.0 / ratio
-        basis[:, width, 2] = 1.0  # viscous friction
-        basis[:, width + 1, 3] = 1.0  # Coulomb friction
-        basis[:, width + 2, _FITTED] = 1.0  # current
+        # Combinations of the columns that belong to the coefficients, and the current.
+        basis = np.zeros((len(joints), width + _BESIDE_LOAD, _CURRENT + 1))
+        basis[:, :width, _LOAD] = self._load(setup) / ratio[:, None]
+        # The last columns of the load are the accelerations of the joints.
+        accelerations = width - self._columns.robot.dof + joints
+        basis[np.arange(len(joints)), accelerations, _INERTIA] = 1.0 / ratio
+        basis[:, width, _VISCOUS] = 1.0
+        basis[:, width + 1, _COULOMB] = 1.0
+        basis[:, width + 2, _CURRENT] = 1.0
         small = np.swapaxes(basis, 1, 2) @ self._gram[joints] @ basis
-        left = small[:, :-1, :-1]
-        right = small[:, :-1, -1]
-        total = small[:, -1, -1]
+        left = small[:, _COEFFICIENTS, _COEFFICIENTS]
+        right = small[:, _COEFFICIENTS, _CURRENT]
+        total = small[:, _CURRENT, _CURRENT]
         floor = _FLOOR**2 * total + _NO_CURRENT**2 * self._counts
         free = _solved(left, right)
         explained = np.einsum("ji,ji->j", right, free)
         unexplained = np.maximum(total - explained, 0.0) + floor
         noise = (unexplained / self._independent)[:, None]
         known = np.isfinite(self._constant)
-        inverse = np.where(known, 1.0 / self._constant, np.maximum(free[:, 0], 1e-9))
+        fitted = np.maximum(free[:, _LOAD], 1e-9)
+        inverse = np.where(known, 1.0 / self._constant, fitted)
         mean = np.zeros_like(free)
         precision = np.zeros_like(free)
-        mean[:, 0] = inverse
-        precision[:, 0] = np.where(known, (ARM_SPREAD * inverse) ** -2.0, 0.0)
-        precision[:, 1] = (self._inertia.std[joints] * inverse) ** -2.0
-        damped = left + (noise * precision)[:, :, None] * np.eye(_FITTED)
+        mean[:, _LOAD] = inverse
+        precision[:, _LOAD] = np.where(known, (ARM_SPREAD * inverse) ** -2.0, 0.0)
+        precision[:, _INERTIA] = (self._inertia.std[joints] * inverse) ** -2.0
+        damped = left + (noise * precision)[:, :, None] * np.eye(_CURRENT)
         held = _solved(damped, right + noise * precision * mean)
         rest = total + np.einsum("ji,jik,jk->j", held, left, held)
         beside = noise * precision * np.square(held - mean) - 2 * right * held

@@ -9,7 +9,7 @@ kg on the wrists of a UR5e and none set, their torque constants come out a third
 small. The payload is therefore identified once more from the currents, with torque
 constants as uncertain as for any arm of the type and unknown friction. Motors of one size
 are alike in an arm, so joints that the payload hardly loads determine the torque
-constants of those that it loads.
+constants of the loaded joints.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from ur_energy_model.model.setup import COUNT, MASS, Payload
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
-# motion of a recording that the check uses [s]; more adds hardly any information
 _LONGEST = 60.0
+"""Motion of a recording that the check uses [s]; more adds hardly any information."""
 _LEAST_SHARE = 0.015
 """Smallest difference that is reported, relative to the mass of all links: with free
 torque constants, errors of the published links appear as a payload of this size (seen on
@@ -65,8 +65,8 @@ assumed."""
 _SET_SHARE = 0.02  # further deviation, relative to the payload, assumed
 FIT_SURE = 2.6
 """Standard deviations between the payload that was set and the one that the currents
-show, from which a model is identified with the latter: of a hundred right ones, one would
-be replaced. Six seconds of a UR5e with 0.1 kg are 2.3 of them away."""
+show, from which a model is identified with the payload of the currents: of a hundred right
+settings, one would be replaced. Six seconds of a UR5e with 0.1 kg are 2.3 of them away."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class _Evidence:
         values, covariance = check.estimate.joint
         arm = np.sqrt(np.diag(common.covariance))
         self.unit = np.concatenate([np.sqrt(np.diag(covariance)[:COUNT]), arm])
-        # the unknowns of the arm are deviations from this vector
+        # The unknowns of the arm are deviations from this vector.
         middle = common.vector
         self.prior = common.covariance / np.outer(arm, arm)
         self.own = (prior.covariance - common.covariance) / np.outer(arm, arm)
@@ -307,19 +307,20 @@ def _given_others(
     product = np.zeros(len(one.prior))
     for k, other in enumerate(evidence):
         if k != index:
-            shown = other.of_arm(believed=k in believed)
-            information = information + shown[0]
-            product = product + shown[1]
+            shown, shown_product = other.of_arm(believed=k in believed)
+            information = information + shown
+            product = product + shown_product
+    # What the others show of the arm, and what this recording may differ from it.
     covariance = np.linalg.inv(information)
     precision = np.linalg.inv(covariance + one.own)
     whole = one.information.copy()
     weighted = one.weighted.copy()
     whole[arm, arm] += precision
     weighted[arm] += precision @ covariance @ product
-    covariance = np.linalg.inv(whole)
-    payload = one.unit[:COUNT] * (covariance @ weighted)[:COUNT]
+    posterior = np.linalg.inv(whole)
+    payload = one.unit[:COUNT] * (posterior @ weighted)[:COUNT]
     mass = float(payload[MASS])
-    std = float(np.sqrt(covariance[MASS, MASS]) * one.unit[MASS])
+    std = float(np.sqrt(posterior[MASS, MASS]) * one.unit[MASS])
     alone = one.check
     # Where the others and the recording itself disagree by more than they state, both err
     # by as much more (the ratio of Birge). A third of the own deviation: rounding is no
@@ -339,9 +340,8 @@ _LEAST_DIFFERENCE = 0.1
 """Smallest difference that is reported if the model is of the recorded arm [kg]: errors of
 links and friction that the deviation of the payload does not include. Models of one UR10e
 that were identified with an undeclared payload were 0.14 kg off."""
-_LEAST_OF_LINKS = (
-    0.006  # this difference relative to the mass of all links, if that is more
-)
+_LEAST_OF_LINKS = 0.006
+"""Smallest difference that is reported, relative to the mass of all links, if that is more."""
 
 
 class WrongPayload(NamedTuple):
@@ -393,9 +393,8 @@ def wrong_payload(
         little motion, a payload that changes, no currents, or a model that does not fit.
     """
     try:
-        with closing(
-            read_recording(bag, model.description(), enough=_LONGEST)
-        ) as recording:
+        recording = read_recording(bag, model.description(), enough=_LONGEST)
+        with closing(recording):
             return _contradicted(model, recording, stated)
     except UrEnergyError:  # what the recording lacks is reported by what needs it
         return None

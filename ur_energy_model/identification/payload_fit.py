@@ -53,6 +53,7 @@ from ur_energy_model.model.setup import (
     COUNT,
     FIRST_MOMENT,
     MASS,
+    STATIC,
     TENSOR,
     Payload,
     point_tensor,
@@ -88,7 +89,6 @@ _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
 """Standard deviations of a body that may be mounted on an "empty" flange: mass [kg] and first
 moments [kg m]."""
 _LEAST = 1e-9  # least weight of links [N m], and least deviation of their parameters
-_STATIC = slice(MASS, FIRST_MOMENT.stop)  # mass and first moments of inertial parameters
 _UNKNOWN_SHARE = 0.1
 """Standard deviation of the payload over the mass of all links beyond which the payload is not
 determined: the 95 % interval is then about half of the rated payload to either side."""
@@ -213,7 +213,7 @@ def estimate_payload(
         values, covariance, rms = solve_payload(
             columns, data.blocks, joints, prior, error_std, known_mass
         )
-        moved = float(np.abs(values[:COUNT] - payload)[_STATIC].max())
+        moved = float(np.abs(values[:COUNT] - payload)[STATIC].max())
         payload = values[:COUNT]
         if moved < _CONVERGED:
             break
@@ -352,7 +352,7 @@ def _center_std(payload: Payload, mass: float, covariance: Array) -> Array:
     if not (payload.mass > 0.0 and center.any()):
         return np.full(3, np.nan)
     slopes = np.concatenate([-center[:, None], np.eye(3)], axis=1) / mass
-    return np.asarray(np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T)))
+    return np.asarray(np.sqrt(np.diag(slopes @ covariance[STATIC, STATIC] @ slopes.T)))
 
 
 def _misfit(model: EnergyModel, rms: Array) -> float:

@@ -15,19 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.identification.friction_data import (
-    ACCELERATION,
-    LOAD_COLUMN,
-)
-from ur_energy_model.identification.least_squares import (
-    Prior,
-    Solution,
-)
+from ur_energy_model.identification.friction_data import ACCELERATION, LOAD_COLUMN
+from ur_energy_model.identification.least_squares import Prior, Solution
 from ur_energy_model.identification.torque_constants import (
     MODEL_ERROR,
     InertiaFromCurrent,
     JointEstimate,
 )
+from ur_energy_model.model.drive_errors import LOAD_COEFFICIENT, LoadShare
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
@@ -165,9 +160,8 @@ def _shown_by_currents(
     shown = max(found.nominal + excess / changed, 0.0)
     # Derivative of excess / (1/k_t) by 1/k_t.
     slope = (found.slope - excess / changed) / changed
-    error = float(
-        np.sqrt(found.rest / changed**2 + slope**2 * float(fit.covariance[0, 0]))
-    )
+    variance = float(fit.covariance[LOAD_COEFFICIENT, LOAD_COEFFICIENT])
+    error = float(np.sqrt(found.rest / changed**2 + slope**2 * variance))
     return shown, error
 
 
@@ -197,6 +191,8 @@ def _with_systematic(
 
 
 # The inertia of a joint as the last coefficient of the regression of its current.
+
+_INERTIA = -1  # place of the coefficient of the acceleration, (inertia - nominal) / k_t
 
 
 class JointInertiaPrior(NamedTuple):
@@ -230,14 +226,24 @@ def with_inertia(
 
 
 def current_of_load(solution: Solution, gram: Array) -> float:
-    """RMS of the current for the load of a joint, by its solution and Gram matrix [A]."""
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    """RMS of the current for the load of a joint [A].
+
+    Args:
+        solution: solution of the joint's currents.
+        gram: sum of the joint's Gram matrices [p + 1, p + 1], see `CurrentColumns.of_law`.
+    """
+    scale = solution.coefficients[LOAD_COEFFICIENT] / np.sqrt(solution.samples)
     return float(scale * np.sqrt(gram[LOAD_COLUMN, LOAD_COLUMN]))
 
 
 def current_of_own_load(solution: Solution, gram: Array) -> float:
-    """RMS of the current for that part of the load that acceleration does not explain [A]."""
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    """RMS of the current for that part of the load that acceleration does not explain [A].
+
+    Args:
+        solution: solution of the joint's currents.
+        gram: sum of the joint's Gram matrices [p + 1, p + 1], see `CurrentColumns.of_law`.
+    """
+    scale = solution.coefficients[LOAD_COEFFICIENT] / np.sqrt(solution.samples)
     acceleration = max(gram[ACCELERATION, ACCELERATION], 1e-30)
     shared = gram[LOAD_COLUMN, ACCELERATION] ** 2 / acceleration
     own = max(gram[LOAD_COLUMN, LOAD_COLUMN] - shared, 0.0)
@@ -255,19 +261,17 @@ def inertia_from(
 
     Args:
         solution: solution of the joint's currents.
-        gram: sum of its Gram matrices [p + 1, p + 1].
+        gram: sum of the joint's Gram matrices [p + 1, p + 1].
         nominal: inertia that the loads were computed with [kg m^2].
         systematic: RMS of the systematic part of the residual [A].
     """
-    covariance = solution.covariance
-    variance = float(covariance[0, 0])
-    slope = float(covariance[0, -1]) / variance
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    load = LoadShare.of(solution.covariance)
+    scale = solution.coefficients[LOAD_COEFFICIENT] / np.sqrt(solution.samples)
     acceleration = float(scale * np.sqrt(gram[ACCELERATION, ACCELERATION]))
     return InertiaFromCurrent(
         nominal=nominal,
-        excess=float(solution.coefficients[-1]),
-        slope=slope,
-        rest=max(float(covariance[-1, -1]) - slope**2 * variance, 0.0),
+        excess=float(solution.coefficients[_INERTIA]),
+        slope=float(load.gain[_INERTIA]),
+        rest=max(float(load.rest[_INERTIA, _INERTIA]), 0.0),
         left_out=systematic / max(acceleration, 1e-9),
     )

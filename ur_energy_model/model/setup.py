@@ -65,6 +65,7 @@ def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -
 
 MASS = 0  # place of the mass [kg] in the vector
 FIRST_MOMENT = slice(1, 4)  # places of the first moment of mass [kg m]
+STATIC = slice(0, 4)  # places of mass and first moment, which give the torque of gravity
 TENSOR = slice(4, 10)  # places of the tensor's entries [kg m^2]
 COUNT = 10  # number of parameters of a body
 
