@@ -71,9 +71,8 @@ _POSES = 12  # least number of different poses for a comparison of torques
 _POSE_GRID = 0.1  # least distance of different poses [rad]
 _TOOL_POSES = 5  # least number of different poses for a comparison of tool poses
 _TOOL_POSE_GRID = 0.05  # least distance of these poses [rad]
-_MOST_TOOL_POSES = (
-    400  # number of tool poses that are compared, at most about twice as many
-)
+_MOST_TOOL_POSES = 400
+"""Number of tool poses that are compared, at most about twice as many."""
 FIRST_LOOK = 15.0  # time until a connected arm is first compared with the stated one [s]
 _MOST_NAMES = 4  # largest number of arms that a message names
 _BEYOND_RATED = 1.3  # factor on the rated speed that no arm of a type exceeds

@@ -28,9 +28,8 @@ READING = TERMS + 1
 further delay, W/s, and the reading, W."""
 
 _LEAST_COVERED = 0.5  # share of an averaging time with samples
-_TIE = (
-    1e-9  # share of the readings' squares below which a difference of pairs is rounding
-)
+_TIE = 1e-9
+"""Share of the readings' squares below which a difference of pairs is rounding."""
 _ENOUGH = 15  # number of readings that can show a quick meter
 _UNEXPLAINED = 0.1
 """Share of the readings' scatter that the power of the last seconds may leave unexplained if the

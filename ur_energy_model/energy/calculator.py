@@ -123,11 +123,11 @@ class EnergyCalculator:
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._bus = BusMeter()
         per_joint, whole_arm = self.channels.errors
+        # Sensitivities that are held at present [1, errors], W.
         self._errors = MotorErrors(
             joints=np.zeros((1, model.dof * per_joint)),
             shared=np.zeros((1, whole_arm - 1)),
         )
-        """Sensitivities that are held at present [1, errors], W."""
         self._period = math.nan  # number of the SENSITIVITY_PERIOD of these sensitivities
 
     @property
@@ -206,11 +206,10 @@ class EnergyCalculator:
         if "actual_current" in batch.columns:
             return batch.columns["actual_current"]
         if "actual_current_as_torque" in batch.columns:
-            joints = self.model.joints
-            per_ampere = np.array(
-                [each.gear_ratio * each.torque_constant for each in joints]
-            )
-            return np.asarray(batch.columns["actual_current_as_torque"] / per_ampere)
+            torque = batch.columns["actual_current_as_torque"]
+            ratio = np.array([joint.gear_ratio for joint in self.model.joints])
+            constant = np.array([joint.torque_constant for joint in self.model.joints])
+            return np.asarray(torque / (ratio * constant))
         if self.options.method == "current":
             raise MissingFieldError(
                 batch.info.source,
@@ -253,9 +252,8 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         motors, errors, good = self._motors(batch, current, steps.bridged)
-        if (
-            not good.all()
-        ):  # currents within their limits can still be impossible together
+        if not good.all():
+            # Currents within their limits can still be impossible together.
             self.refused += len(batch) - int(good.sum())
             steps, self._refused_time = steps.without(~good, self._refused_time)
             batch = batch.select(good)
@@ -354,9 +352,8 @@ class EnergyCalculator:
             errors: sensitivities of motors and drivers [samples, errors], W.
         """
         floor = self.model.bus.floor
-        supply_rests = bus.watts < floor + RESTING_SHARE * (
-            self.model.bus.standby - floor
-        )
+        resting = floor + RESTING_SHARE * (self.model.bus.standby - floor)
+        supply_rests = bus.watts < resting
         known = bus.measured & ~supply_rests
         unexplained = np.where(known, bus.watts - motors.demand, np.nan)
         still = states == _STANDSTILL
@@ -462,8 +459,12 @@ class EnergyCalculator:
     def _braked_power(self, modes: Array, bus: BusPower) -> Array:
         """Power of an arm that is off or has its brakes engaged [samples], W.
 
-        It is the power of the bus where that is measured, else the model's power in each mode.
-        Modes are RTDE codes [samples].
+        It is the power of the bus where the bus is measured, else the model's power in each
+        mode.
+
+        Args:
+            modes: robot modes, RTDE codes [samples].
+            bus: measured power of the robot bus.
         """
         idle = self.options.idle_power
         if idle is None:

@@ -111,7 +111,7 @@ class StepRule:
         Args:
             time: controller timestamps [samples], s.
             stamp: host time [samples], ns, None if unknown.
-            gaps: recorded ones; a gap over a restart of the clock counts for its `away`.
+            gaps: recorded gaps; a gap over a restart of the clock counts for its `away`.
             rate: nominal samples per second, for the first steps; None if unknown.
         """
         first = self._last is None
@@ -129,7 +129,7 @@ class StepRule:
         gap = forward & (steps > self.limit)
         recent = np.concatenate([self._recent, steps[forward]])
         for k in np.flatnonzero(gap):
-            # It is a gap only if it is also longer than the periods before it.
+            # A step is a gap only if it is also longer than the periods before it.
             end = len(self._recent) + int(np.count_nonzero(forward[:k]))
             steps_before = recent[max(0, end - WINDOW) : end]
             gap[k] = steps[k] > _longest_bridged(steps_before, rate)
@@ -201,7 +201,12 @@ class MeterReading:
         )
 
     def __add__(self, other: MeterReading) -> MeterReading:
-        return self - other * -1.0
+        return MeterReading(
+            net=self.net + other.net,
+            consumed=self.consumed + other.consumed,
+            accounted=self.accounted + other.accounted,
+            unaccounted=self.unaccounted + other.unaccounted,
+        )
 
     def __mul__(self, share: float) -> MeterReading:
         return MeterReading(
@@ -218,7 +223,7 @@ class MeterReading:
 
 
 class Totals(NamedTuple):
-    """Energy counted up to k moments: the values of MeterReading for each of them.
+    """Energy counted up to k moments: the values of a MeterReading for each moment.
 
     Attributes:
         net: net energies [k, channels], J.
@@ -291,7 +296,7 @@ class EnergyMeter:
 
         Args:
             steps: steps to the samples [n].
-            power: finite [n, channels], W.
+            power: powers at the samples, finite [n, channels], W.
             stops: numbers of samples after which the energy is returned, too.
 
         Returns:

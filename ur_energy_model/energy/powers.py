@@ -108,9 +108,8 @@ ARM: tuple[str, ...] = (
 
 
 _SHORTEST = 1e-3  # least time over which a power is averaged [s]
-_ROUNDING = (
-    1e-6  # share of the time below which a difference from all or nothing is rounding
-)
+_ROUNDING = 1e-6
+"""Share of the time below which a difference from all or nothing is rounding."""
 
 
 class TotalSource(NamedTuple):

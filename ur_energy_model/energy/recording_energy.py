@@ -54,7 +54,7 @@ from ur_energy_model.typing import Array, Progress
 
 # Powers of a recording over time as a CSV file.
 
-ARM_COLUMNS = (
+ARM_COLUMNS: tuple[str, ...] = (
     "driver_power", "standby_power", "regeneration_power", "total_power", "total_power_std",
     "electrical_energy", "bus_power", "model_power", "model_power_std", "unexplained_power",
 )  # fmt: skip
@@ -78,7 +78,7 @@ class PowerCsv:
     Columns are the time, each quantity of each joint, and ARM_COLUMNS.
 
     Args:
-        file: open for writing.
+        file: file that is open for writing.
         channels: channels of the powers.
     """
 
@@ -139,7 +139,8 @@ MOST_KEPT = 50_000
 class Rereading:
     """Batches of a recording for several passes over it.
 
-    Those of a short recording are kept in memory; a longer one is read again in each pass.
+    The batches of a short recording are kept in memory; a longer recording is read again in
+    each pass.
 
     Args:
         read: begins to read the recording from its begin.

@@ -97,13 +97,18 @@ _UNIFORM = 1.0 / np.sqrt(12.0)
 
 
 class BusPower(NamedTuple):
-    """Measured power of the robot bus at consecutive samples."""
+    """Measured power of the robot bus at consecutive samples.
 
-    watts: Array  # voltage times current [samples], W; 0 where it is not measured
-    measured: Mask  # whether it is measured [samples]
-    # variance of the noise of each sample times the step to it [samples], W^2 s
+    Attributes:
+        watts: voltage times current [samples], W; 0 where the power is not measured.
+        measured: whether the power is measured [samples].
+        noise: variance of the noise of each sample times the step to it [samples], W^2 s.
+        resolution: standard deviation that all samples may have in common [samples], W.
+    """
+
+    watts: Array
+    measured: Mask
     noise: Array
-    # standard deviation that all samples may have in common [samples], W
     resolution: Array
 
 
@@ -120,16 +125,26 @@ class BusMeter:
 
     Some simulators report a bus power of 0 while the arm works: until another value was
     seen, the power of an arm whose brakes are released counts as not measured.
+
+    Attributes:
+        last: powers of the last two samples [W].
+        voltage: voltage of the last sample [V].
+        current: current of the last sample [A].
+        voltage_step: smallest change of the voltage so far [V].
+        current_step: smallest change of the current so far [A].
+        works: whether a power other than 0 was seen.
+        bridged: whether the last sample followed another one without a gap.
+        variance: variance of the noise of a sample, as seen last [W^2].
     """
 
-    last: tuple[float, float] = (np.nan, np.nan)  # powers of the last two samples [W]
-    voltage: float = np.nan  # of the last sample [V]
-    current: float = np.nan  # of the last sample [A]
-    voltage_step: float = np.inf  # smallest change so far [V]
-    current_step: float = np.inf  # smallest change so far [A]
-    works: bool = False  # whether a power other than 0 was seen
-    bridged: bool = False  # whether the last sample followed another one without a gap
-    variance: float = NOISE_VARIANCE  # of the noise of a sample, as seen last [W^2]
+    last: tuple[float, float] = (np.nan, np.nan)
+    voltage: float = np.nan
+    current: float = np.nan
+    voltage_step: float = np.inf
+    current_step: float = np.inf
+    works: bool = False
+    bridged: bool = False
+    variance: float = NOISE_VARIANCE
 
     def step(
         self, samples: Telemetry, steps: Array, released: Mask
@@ -158,8 +173,8 @@ class BusMeter:
         current_step = _smallest_change(current, self.current, self.current_step)
         known = np.concatenate((self.last, watts))
         variance = np.square(np.diff(known, n=2)) / _SECOND_DIFFERENCE
-        # Three samples in a row show it, without a gap and all of them measured; else the
-        # last variance that was seen holds.
+        # Three samples in a row show the variance, without a gap and all of them measured;
+        # else the last variance that was seen holds.
         joined = steps > 0.0
         in_a_row = joined & np.concatenate(([self.bridged], joined[:-1]))
         shown = in_a_row & np.isfinite(variance)
@@ -167,7 +182,7 @@ class BusMeter:
         variance = np.where(latest >= 0, variance[latest], self.variance)
         volts = np.where(np.isinf(voltage_step), VOLTAGE_STEP, voltage_step)
         amperes = np.where(np.isinf(current_step), CURRENT_STEP, current_step)
-        # The last product keeps it above 0 where both signals are 0.
+        # The last product keeps the resolution above 0 where both signals are 0.
         rounding = np.stack([current * volts, voltage * amperes, volts * amperes])
         resolution = _UNIFORM * np.linalg.norm(rounding, axis=0)
         state = BusMeter(

@@ -44,8 +44,8 @@ from ur_energy_model.model.sessions import (
 from ur_energy_model.typing import Array
 
 EVIDENCE = "evidence"  # key of `Evidence` in the provenance of a model
-# information of the data over information of the prior below which data show nothing
 _LEAST_GAIN = 0.01
+"""Information of the data over information of the prior below which data show nothing."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def fit_drives(
     inertia = inertia_with_currents(body.inertia, found)
     sessions = SessionSpread()
     factors = np.ones(robot.dof)
-    if len(powers) > 1:  # else the priors
+    if len(powers) > 1:  # a single session leaves the priors of the spread
         factors, each = _expected_friction(found, len(powers), order)
         spread = spread_between_sessions(standby, STANDBY_SPREAD)
         sessions = SessionSpread(spread, each, len(powers))
@@ -196,9 +196,12 @@ def _joint_model(
     }
     source = {"gear_ratio": "robot file", "reflected_inertia": inertia.source[j]}
     actual = None
-    if inertia.actual is not None and np.isfinite(inertia.actual[0, j]):
-        actual, std["actual_inertia"] = inertia.actual[:, j].tolist()
-        source["actual_inertia"] = "current"
+    if inertia.actual is not None:
+        own_inertia, own_std = inertia.actual[:, j].tolist()
+        if np.isfinite(own_inertia):
+            actual = own_inertia
+            std["actual_inertia"] = own_std
+            source["actual_inertia"] = "current"
     source["winding_resistance"] = power.source
     source["back_emf_constant"] = power.source
     return JointModel(
@@ -236,19 +239,19 @@ def _expected_friction(
         levels[moved, j] = np.log(joint.session_scales)
         errors[moved, j] = joint.session_deviations
     if order is None:
-        # Any order that does not depend on the one in which the recordings were given.
+        # Any order that does not depend on the order in which the recordings were given.
         rows = np.lexsort(np.nan_to_num(levels).T)
         return expected_friction(levels[rows], errors[rows], ordered=False)
     return expected_friction(levels[list(order)], errors[list(order)])
 
 
 def spread_between_sessions(values: Array, prior: float) -> float:
-    """Standard deviation of a further session's value from the mean of those compared [m].
+    """Standard deviation of a further session's value from the mean of compared sessions.
 
     The variance between sessions has a scaled inverse chi-squared prior with
     PRIOR_FREEDOM; its posterior scale is (freedom * prior variance + sum of squares) /
-    (freedom + sessions - 1). A further session deviates from the mean of m by sqrt(1 +
-    1/m) of it.
+    (freedom + sessions - 1). A further session deviates from the mean of m sessions by
+    sqrt(1 + 1/m) times the deviation between sessions.
 
     Args:
         values: values of the sessions compared [m].

@@ -40,14 +40,17 @@ class Comparison:
 
     Attributes:
         motion: wide-band motion of the same samples.
-        current_measured, current_model: [samples, n], A.
+        current_measured: measured currents [samples, n], A.
+        current_model: currents of the model [samples, n], A.
         current_std: standard deviation of measured less modelled current [samples, n], A.
         moving: whether the joint moves, well away from standstill [samples, n].
-        torque_recorded, torque_model: target_moment and the model's torque without
-            friction, joint side [samples, n], N m; None where target_moment belongs to
-            recorded targets (see `compare_target_torque`) or was not recorded.
-        friction_measured, friction_model: joint side [samples, n], N m; measured is the
-            current's torque less links and inertia.
+        torque_recorded: target_moment, joint side [samples, n], N m; None where it belongs
+            to recorded targets (see `compare_target_torque`) or was not recorded.
+        torque_model: the model's torque without friction, joint side [samples, n], N m;
+            None where `torque_recorded` is None.
+        friction_measured: torque of the measured current less the torque of links and
+            inertia, joint side [samples, n], N m.
+        friction_model: friction of the model's current, joint side [samples, n], N m.
     """
 
     motion: FilteredMotion
@@ -159,8 +162,8 @@ class _FilterWindow:
     def __init__(self, narrow: ParallelFilter, dof: int) -> None:
         self._narrow = narrow
         self._dof = dof
-        # the motion that the filter still needs, with its deviations and quantities side by
-        # side [samples, columns]
+        # The motion that the filter still needs, with its deviations and quantities side by
+        # side [samples, columns].
         self._motion: FilteredMotion | None = None
         self._values = np.zeros((0, 0))
         self._begin = 0  # first sample that was not returned
@@ -238,11 +241,13 @@ def compare_target_torque(
         return
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     for batch in recording.torque_telemetry() if batches is None else batches:
-        payload: Array = np.zeros((len(batch), 4))
+        mass = np.zeros(len(batch))
+        center = np.zeros((len(batch), 3))
         if "payload" in batch:
-            payload[:, 0] = batch["payload"]
+            mass = batch["payload"]
         if "payload_cog" in batch:
-            payload[:, 1:] = batch["payload_cog"]
+            center = batch["payload_cog"]
+        payload = np.column_stack([mass, center])
         for rows, controller_payload in payload_runs(payload):
             setup, delay = setups.setup_and_delay(controller_payload)
             qd = batch["target_qd"][rows]
@@ -274,7 +279,8 @@ class RecordedSamples:
 
     Attributes:
         time: controller clock [samples], s.
-        q, qd: positions and speeds as recorded [samples, n], rad and rad/s.
+        q: positions as recorded [samples, n], rad.
+        qd: speeds as recorded [samples, n], rad/s.
         qdd: low-passed derivative of qd [samples, n], rad/s^2.
         target_qdd: reference acceleration [samples, n], rad/s^2; NaN where not recorded.
         current: current as recorded [samples, n], A.
@@ -319,7 +325,7 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedSamples
     pending: Telemetry | None = None
     done = -np.inf
     for batch in iterate_bag(bag, (*_NAMES, *_OTHERS)):
-        # the controller restarted
+        # Where the clock goes back, the controller was restarted.
         if pending is not None and batch.time[0] <= pending.time[-1]:
             yield from _motions(pending, done, np.inf, cutoff)
             pending = None

@@ -24,7 +24,9 @@ class FilteredMotion:
 
     Attributes:
         time: controller clock [samples], s.
-        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
+        q: joint positions [samples, n], rad.
+        qd: joint velocities [samples, n], rad/s.
+        qdd: joint accelerations [samples, n], rad/s^2.
         current: motor currents [samples, n], A.
         moment: target_moment through the same filter [samples, n], N m; NaN where not
             recorded.

@@ -40,8 +40,8 @@ TOTAL = 1500.0
 _LEAST = 60.0  # least time of motion that is used of one recording [s]
 _MOST = 300.0  # most time of motion that is used of one recording [s]
 _SAMPLES_SHARE = 0.3  # time of the samples that are used over time of the motions
-# time between the samples that a part's information is computed from [s]
 _INFORMATION_PERIOD = 0.1
+"""Time between the samples that a part's information is computed from [s]."""
 _COLUMNS = 9  # what a current depends on, see `Segment.information`
 _HOUR = 3600.0  # [s]
 _RIDGE = 1e-6  # information before any part, over the information of the recording
@@ -73,7 +73,7 @@ class Segment:
 
     Attributes:
         dof: number of joints n.
-        motions: filtered.
+        motions: filtered motions of the part.
         samples: samples as recorded; None where they are not kept.
     """
 
@@ -239,8 +239,10 @@ class KeptParts:
         limit: time to keep; None for all motions and no samples.
 
     Attributes:
-        motions, samples: what is kept, complete after `finish`.
-        controller_payload: first payload set there, mass and centre [4]; NaN if unknown.
+        motions: motions that are kept, complete after `finish`.
+        samples: samples that are kept, complete after `finish`.
+        controller_payload: payload that was set in the controller first, mass and centre
+            [4], kg and m; NaN if unknown.
         warmth: lowest and highest joint temperatures of all motions [n, 2], degC.
     """
 
@@ -263,7 +265,7 @@ class KeptParts:
 
         Args:
             batch: consecutive samples; None at the end of the recording.
-            motions: filtered from this batch and those before.
+            motions: motions filtered from this batch and earlier batches.
         """
         if motions and not self._begun:
             self.controller_payload = motions[0].payload[0]
@@ -288,7 +290,11 @@ class KeptParts:
             self._motions = []
 
     def finish(self) -> KeptTime | None:
-        """Write the selected parts into the buffers; time kept of both, None without a limit."""
+        """Write the selected parts into the buffers.
+
+        Returns:
+            Time kept of motions and samples; None without a limit.
+        """
         if not self._limited:
             return None
         for selector in (self._filtered, self._recorded):

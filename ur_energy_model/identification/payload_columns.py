@@ -59,9 +59,8 @@ _LOADED_ERRORS = 3
 """Number of error terms that depend on the payload."""
 _JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
 _TENSOR_ERROR = 0.05  # relative error of link tensors from the robot file
-_LEAST_MOMENT = (
-    1e-6  # smallest principal moment of a tensor that counts as known [kg m^2]
-)
+_LEAST_MOMENT = 1e-6
+"""Smallest principal moment of a tensor that counts as known [kg m^2]."""
 _SHORTEST = 3  # number of samples that two derivatives need
 _REMEMBERED = 16_000  # number of samples whose rows are kept; a row has about 4 kB
 

@@ -119,8 +119,9 @@ class PayloadEstimate:
             torque constants [n], N m, joint side; NaN for joints that did not move.
         misfit: `torque_rms` over the residual in the model's own recordings, median of
             the joints; NaN where the model has no such residual.
-        torque_constants, torque_constants_std: values from links and payload together, and
-            standard deviations [n], N m/A.
+        torque_constants: torque constants from links and payload together, motor side
+            [n], N m/A.
+        torque_constants_std: standard deviations of the torque constants [n], N m/A.
         calibration: posterior of links and drives after this recording.
         samples: number of torque samples, each joint counted.
         joint: mean and covariance of inertial parameters and calibration together [10 + 6
@@ -131,7 +132,7 @@ class PayloadEstimate:
         controller_mass: payload set in the controller, from target_moment [kg]; NaN if
             unknown.
         warnings: warnings for the user, one line each.
-        contradictions: contradictions of the payload set in the controller, with the
+        contradictions: contradictions between the payload set in the controller and the
             currents; also in `warnings`, in words.
     """
 
@@ -358,7 +359,10 @@ def _center_std(payload: Payload, mass: float, covariance: Array) -> Array:
 def _misfit(model: EnergyModel, rms: Array) -> float:
     """Residual torques [n], N m, over the residuals in the model's recordings, median of joints."""
     usual = np.array(
-        [j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints]
+        [
+            joint.gear_ratio * joint.torque_constant * joint.current_residual
+            for joint in model.joints
+        ]
     )
     known = (usual > 0) & np.isfinite(rms)
     if not known.any():

@@ -42,9 +42,8 @@ _FACTOR = 3.0  # factor on TYPICAL that is one standard deviation of the prior
 _ZERO_PENALTY = 4.0
 """Penalty of a bus without a capacitor, whose logarithm is not finite: two standard deviations of
 the prior, squared."""
-_CORRELATED = (
-    10.0  # number of consecutive samples that count as one: their errors correlate
-)
+_CORRELATED = 10.0
+"""Number of consecutive samples that count as one: their errors correlate."""
 
 
 def fit_sessions(

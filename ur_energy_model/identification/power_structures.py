@@ -40,9 +40,8 @@ from ur_energy_model.typing import Array, Mask
 #     k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
 
 STANDSTILL_SPEED = 0.003  # joint speed below which a joint stands still [rad/s]
-WIND_UP_TIME = (
-    0.03  # time in which a gear winds up: a period of its resonance at 30 Hz [s]
-)
+WIND_UP_TIME = 0.03
+"""Time in which a gear winds up: a period of its resonance at 30 Hz [s]."""
 
 
 class PowerLayout:

@@ -153,7 +153,8 @@ class LinkTensors:
     values of the robot file, with a correspondingly large standard deviation.
 
     Attributes:
-        values: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2.
+        values: tensors about each link's centre of mass, axes of its frame [n, 3, 3],
+            kg m^2.
         std: standard deviation of every entry [n, 3, 3], kg m^2.
         source: the identification stage, such as "target_moment".
     """
@@ -236,9 +237,10 @@ class EnergyModel:
         return load_robot(self.robot).name
 
     def wall_of(self, robot: RobotDescription | None = None) -> WallModel:
-        """The wall as measured, else what is known of any with a controller of this robot's type.
+        """The wall model as measured, else the generic one of the robot's controller generation.
 
-        The robot is the one that is named by default.
+        Args:
+            robot: description of the robot; None for the robot that the model names.
         """
         robot = load_robot(self.robot) if robot is None else robot
         return self.wall or generic_wall(robot.generation)
@@ -252,7 +254,9 @@ class EnergyModel:
     def description(self, robot: RobotDescription | None = None) -> RobotDescription:
         """The robot description with the identified tensors.
 
-        `robot` is the description without them; None for that which the model names.
+        Args:
+            robot: description without these tensors; None for the robot that the model
+                names.
         """
         robot = load_robot(self.robot) if robot is None else robot
         return robot if self.link_tensors is None else self.link_tensors.applied_to(robot)
@@ -313,8 +317,8 @@ class EnergyModel:
             q: joint positions [samples, n], rad.
             qd: joint velocities [samples, n], rad/s.
             qdd: joint accelerations [samples, n], rad/s^2.
-            dynamics: dynamics of the arm in its setup; None builds that of the model,
-                which takes a millisecond.
+            dynamics: dynamics of the arm in its setup; None builds the dynamics of the
+                model, which takes a millisecond.
             temperature: temperatures of the joints [n] or [samples, n], degC; None if
                 unknown.
             std: whether the sensitivities are computed, which standard deviations need.
@@ -345,7 +349,7 @@ class EnergyModel:
         """Currents and powers from the torque of links and payload.
 
         Args:
-            link_torque: joint side [samples, n], N m.
+            link_torque: torque of links and payload, joint side [samples, n], N m.
             qd: see `predict`.
             qdd: see `predict`.
             temperature: see `predict`.
@@ -384,7 +388,10 @@ class EnergyModel:
         *,
         std: bool,
     ) -> tuple[Array, Array, CurrentErrors | None]:
-        """Friction, motor side, N m, and currents, A [samples, n] each, and their errors."""
+        """Friction, motor side, N m, and currents, A [samples, n] each; errors of the currents.
+
+        The errors are None without `std`. For the arguments see `from_link_torque`.
+        """
         drives = self._drives
         load = link_torque + drives.inertia * qdd
         friction = drives.friction.torque(qd, load, temperature, direction)
