@@ -13,13 +13,14 @@ from test.optimization.hand_made import HOME, sampled
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
-from ur_energy_model.optimization.path import PathDynamics, PathLimits, with_jerk_limit
+from ur_energy_model.optimization.path import PathDynamics, PathLimits
 from ur_energy_model.optimization.plan_optimization import (
     LONGEST,
     optimize_moves,
     optimize_plan,
     trajectory_points,
 )
+from ur_energy_model.optimization.time_law import with_jerk_limit
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.plan import Plan
 

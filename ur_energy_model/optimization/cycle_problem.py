@@ -31,24 +31,22 @@ from ur_energy_model.optimization.path import (
     TOOL_SPEED_SHARE,
     PathDynamics,
     PathLimits,
-    TimeLaw,
     holding_power,
     reached,
-    with_jerk_limit,
 )
+from ur_energy_model.optimization.time_law import TimeLaw, with_jerk_limit
 from ur_energy_model.optimization.typed_values import TrapezoidEnergies
 from ur_energy_model.trajectory.plan import Plan
 
 FASTEST = 1e5
-SLOWEST = 0.05
-"""Highest shadow price of time [W], at which moves are as fast as the limits allow, and the lowest,
-below which they would creep."""
+"""Highest shadow price of time [W], at which moves are as fast as the limits allow."""
+SLOWEST = 0.05  # lowest shadow price of time [W], below which moves would creep
 MIDDLE = 16.0  # shadow price from which the search starts where no other is known [W]
 USUAL_SLOPE = 0.3  # decrease of log(duration) with log(price)
 _BEYOND = 0.1  # steps in log(price) go this far beyond the price by the usual slope
 _TOLERANCE = 0.003
-"""Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
-_MOST_TRIALS = 10
+"""Relative error of the total duration of moves; stretching all moves evenly removes the error."""
+_MOST_TRIALS = 10  # prices that are tried for a duration
 
 
 class Allocation(NamedTuple):
@@ -122,7 +120,7 @@ class Allocator:
         Args:
             duration: of moves and waiting [s].
             near: shadow price from which the search starts, for instance the result of a
-                coarser calculation [W]; `MIDDLE` where None.
+                coarser calculation [W]; None for `MIDDLE`.
         """
         shadow_price = self._search(duration, near or MIDDLE)
         found = self.at(shadow_price)
@@ -280,8 +278,8 @@ class CycleProblem:
         cycle: as recorded, with what it must keep.
         options: what the cycle may become.
         robot: type of the arm.
-        arms: of another problem of the same cycle, to be used again; they are computed
-            where empty.
+        arms: arms on the paths of another problem of the same cycle, to be used again;
+            empty to compute them.
         step: called after each move that was solved.
 
     Attributes:
@@ -321,20 +319,10 @@ class CycleProblem:
         self.kept = kept_rests + kept_moves
         largest = self.shown[0].at_least(*self.shown)
         self.tool_speed = largest.tool_speed
-        self.beyond = ""
-        usual = PathLimits.of_robot(robot)
-        if options.tool_speed is not None:
-            usual = replace(usual, tool_speed=TOOL_SPEED_SHARE * options.tool_speed)
-        if options.jerk is not None:
-            usual = replace(usual, jerk=options.jerk)
+        usual = _usual_limits(robot, options)
         if options.recorded_limits:
-            still = replace(
-                usual,
-                speed=STILL * usual.speed,
-                acceleration=STILL * usual.acceleration,
-                torque=STILL * usual.torque,
-            )
-            self.limits = replace(still.at_least(largest), recorded=True)
+            self.beyond = ""
+            self.limits = _recorded_limits(largest, usual)
         else:
             self.beyond = ", ".join(_exceeded(largest, usual))
             self.limits = usual.at_least(replace(largest, tool_speed=0.0))
@@ -430,9 +418,11 @@ class CycleProblem:
         return Allocator(moves, waiting, self.fastest_laws, self._step)
 
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
-        """The moves' laws of least energy for a cycle time [s].
+        """The laws of least energy of the moves for a cycle time.
 
-        `near` is the shadow price from which the search starts, as for `Allocator.allocate`.
+        Args:
+            duration: cycle time [s].
+            near: shadow price from which the search starts [W]; None for `MIDDLE`.
         """
         return self.allocator.allocate(duration - self.kept, near)
 
@@ -503,6 +493,32 @@ class CycleProblem:
             f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad."
         )
         return out
+
+
+def _usual_limits(robot: RobotDescription, options: OptimizationOptions) -> PathLimits:
+    """Limits of the robot file, with tool speed and jerk of the options."""
+    limits = PathLimits.of_robot(robot)
+    if options.tool_speed is not None:
+        limits = replace(limits, tool_speed=TOOL_SPEED_SHARE * options.tool_speed)
+    if options.jerk is not None:
+        limits = replace(limits, jerk=options.jerk)
+    return limits
+
+
+def _recorded_limits(largest: PathLimits, usual: PathLimits) -> PathLimits:
+    """Limits that are only as high as recorded, with a small part of the usual limits at least.
+
+    Args:
+        largest: largest values of all recorded moves.
+        usual: limits without regard to the recording.
+    """
+    still = replace(
+        usual,
+        speed=STILL * usual.speed,
+        acceleration=STILL * usual.acceleration,
+        torque=STILL * usual.torque,
+    )
+    return replace(still.at_least(largest), recorded=True)
 
 
 def _exceeded(largest: PathLimits, limits: PathLimits) -> list[str]:

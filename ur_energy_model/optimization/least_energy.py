@@ -4,46 +4,42 @@
 """Time law of one move: the least energy along its path.
 
 Direct transcription on the path (Verscheure et al., Time-optimal path tracking for
-robots, IEEE TAC 2009): unknown are the squared path speeds at the ends of short
-intervals. The energy of an interval is the power that the package's own model gives for
-it, times its duration, so no cost is modelled a second time. Because an interval depends
-on two neighbouring unknowns only, Newton's method with a tridiagonal Hessian solves a
-move in some ten milliseconds; general solvers (SLSQP, IPOPT) take a hundred times as long
-to reach the same minimum. What is minimized is energy minus `price` times duration, the
-price being the marginal energy of time: along a cycle all moves have the same one.
+robots, IEEE TAC 2009): the unknowns are the squared path speeds at the ends of short
+intervals. The energy of an interval is the power by the energy model times the duration
+of the interval, so no cost is modelled a second time. Because an interval depends on two
+neighbouring unknowns only, Newton's method with a tridiagonal Hessian solves a move in
+some ten milliseconds; general solvers (SLSQP, IPOPT) take a hundred times as long to reach
+the same minimum. The objective is energy minus `price` times duration. The price is the
+marginal energy of time, and all moves of a cycle have the same price.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.optimization.path import (
-    PathDynamics,
-    PathLimits,
-    TimeLaw,
-    with_jerk_limit,
-)
+from ur_energy_model.optimization.path import PathDynamics, PathLimits
+from ur_energy_model.optimization.time_law import TimeLaw, with_jerk_limit
 from ur_energy_model.typing import Array
 
-# width over which the supply's lowest power is rounded while searching [W]
 FLOOR_WIDTH = 1.0
+"""Width over which the lowest power of the supply is rounded in the search [W]."""
 _DIFFERENCE = 1e-3  # relative step of the numerical derivatives
-_FIRST = 1e-3
-_NEAR = 1e-5
-_LAST = 1e-7
-_FACTOR = 0.01
-"""Weights of the barrier, relative to the size of the sum: the first one; the first one for a start
-near the minimum; the last one; and the ratio of consecutive weights."""
-_MOST_STEPS = 60
+_FIRST = 1e-3  # first weight of the barrier, relative to the size of the objective
+_NEAR = 1e-5  # first weight for a start near the minimum
+_LAST = 1e-7  # last weight
+_FACTOR = 0.01  # ratio of consecutive weights
+_MOST_STEPS = 60  # of Newton's method for one weight
 _ENOUGH_BEFORE = 1e-3
+"""Relative decrease of a whole step at which a barrier problem before the last counts as solved."""
 _ENOUGH = 1e-8
-"""Relative decrease of a whole step at which a barrier problem counts as solved: before the last,
-and the last. Energy hardly depends on the duration near the minimum: at a last decrease of 1e-6 the
-durations still differ by up to 0.5 % with the start of the search, at 1e-8 by less than 0.05 %."""
+"""Relative decrease of a whole step at which the last barrier problem counts as solved. Energy
+hardly depends on the duration near the minimum: at a last decrease of 1e-6 the durations still
+differ by up to 0.5 % with the start of the search, at 1e-8 by less than 0.05 %."""
 _TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may go
 _LENGTHS = (
     np.array([1.0]),
@@ -57,7 +53,7 @@ until a trial lowers the sum."""
 class EnergyLaws:
     """Finds the time laws of least energy of one move on its path within limits.
 
-    Unknown are the squared path speeds b [N + 1]; the first and last are zero. An
+    The unknowns are the squared path speeds b [N + 1]; the first and last are zero. An
     interval k has limits start b_k + end b_(k+1) <= 1 [rows, N]; inner unknowns are
     between low and high [N - 1].
 
@@ -68,13 +64,14 @@ class EnergyLaws:
 
     def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
         self.arm = arm
-        along, across, fastest = arm.limit_rows(limits)
-        each = along / (2 * arm.steps)
+        by_rate, by_square, fastest = arm.limit_rows(limits)
+        # Rate of the speed and mean squared speed of an interval, by b at its ends.
+        by_difference = by_rate / (2 * arm.steps)
         shape = 4 * arm.s * (1 - arm.s)
         shape[[0, -1]] = 0.0
         lowest = arm.slowest**2 * shape[1:-1] ** 2
-        self._start = 0.5 * across - each
-        self._end = 0.5 * across + each
+        self._start = 0.5 * by_square - by_difference
+        self._end = 0.5 * by_square + by_difference
         self._high = fastest[1:-1]
         self._low = np.minimum(lowest, 1e-3 * self._high)
         # A smooth law at half of the largest speed that keeps all limits.
@@ -194,43 +191,57 @@ class EnergyLaws:
         """Newton's steps of b [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
 
         A term that grows with the time spent in its interval is linear in y, but concave
-        in b. Arguments as for `_newton`.
+        in b.
+
+        Args:
+            price: of time [W].
+            b: squared path speeds [N + 1], within the limits.
+            weight: of the barrier [J].
         """
         inner = slice(1, -1)
         by_start, by_end, *second = self._derivatives(price, b)
+        terms = _SecondDerivatives(*second)
         # The barrier of the limits: first derivatives, then second ones.
         one = weight / self._slack(b)
         two = one**2 / weight
         by_start = by_start + (one * self._start).sum(axis=0)
         by_end = by_end + (one * self._end).sum(axis=0)
-        barrier = [
-            (two * self._start**2).sum(axis=0),
-            (two * self._start * self._end).sum(axis=0),
-            (two * self._end**2).sum(axis=0),
-        ]
+        barrier = _SecondDerivatives(
+            start=(two * self._start**2).sum(axis=0),
+            mixed=(two * self._start * self._end).sum(axis=0),
+            end=(two * self._end**2).sum(axis=0),
+        )
         below = weight / (b[inner] - self._low)
         above = weight / (self._high - b[inner])
         bounds = above - below
         bounds_second = (below**2 + above**2) / weight
+        # An inner unknown is the end of one interval and the start of the next.
         gradient = by_end[:-1] + by_start[1:] + bounds
         straight = np.zeros_like(b)
-        ss, se, ee = (x + y for x, y in zip(_semidefinite(*second), barrier, strict=True))
-        straight[inner] = _step(gradient, ee[:-1] + ss[1:] + bounds_second, se[inner])
+        hessian = terms.semidefinite().plus(barrier)
+        straight[inner] = _step(
+            gradient, hessian.diagonal + bounds_second, hessian.mixed[inner]
+        )
         # By slowness: db/dy = -2 y^-3 and d2b/dy2 = 6 y^-4.
-        ss, se, ee = (x + y for x, y in zip(second, barrier, strict=True))
+        of_speed = terms.plus(barrier)
         slope = -2 * b**1.5
         bend = 6 * b**2
-        ss, se, ee = _semidefinite(
-            slope[:-1] ** 2 * ss + bend[:-1] * by_start,
-            slope[:-1] * slope[1:] * se,
-            slope[1:] ** 2 * ee + bend[1:] * by_end,
-        )
+        of_slowness = _SecondDerivatives(
+            start=slope[:-1] ** 2 * of_speed.start + bend[:-1] * by_start,
+            mixed=slope[:-1] * slope[1:] * of_speed.mixed,
+            end=slope[1:] ** 2 * of_speed.end + bend[1:] * by_end,
+        ).semidefinite()
         own = slope[inner] ** 2 * bounds_second + bend[inner] * bounds
-        diagonal = ee[:-1] + ss[1:] + np.maximum(own, 0.0) + 1e-12 * np.abs(own)
-        return straight, _step(slope[inner] * gradient, diagonal, se[inner])
+        diagonal = of_slowness.diagonal + np.maximum(own, 0.0) + 1e-12 * np.abs(own)
+        slowness = _step(slope[inner] * gradient, diagonal, of_slowness.mixed[inner])
+        return straight, slowness
 
     def _derivatives(self, price: float, b: Array) -> Array:
         """Derivatives of the terms of the intervals by b at their ends, by differences.
+
+        Args:
+            price: of time [W].
+            b: squared path speeds [N + 1].
 
         Returns:
             The first by the start and by the end, then the second ones: by the start
@@ -259,7 +270,10 @@ class EnergyLaws:
     def _value(self, price: float, b: Array, weight: float) -> Array:
         """Energy minus price times duration plus barrier [...], J; infinite beyond the limits.
 
-        `b` has one row of squared path speeds for each trial [..., N + 1].
+        Args:
+            price: of time [W].
+            b: squared path speeds of one or several trials [..., N + 1].
+            weight: of the barrier [J].
         """
         inner = b[..., 1:-1]
         before = b[..., :-1]
@@ -295,38 +309,58 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
         return -gradient / np.maximum(diagonal, 1e-12)
 
 
-def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]:
-    """Symmetric 2 x 2 matrices with their negative eigenvalues replaced by zero.
+class _SecondDerivatives(NamedTuple):
+    """Second derivatives of the terms of N intervals: symmetric 2 x 2 matrices.
 
-    Arguments and results are their elements [N]: first diagonal, off-diagonal, second
-    diagonal.
+    Attributes:
+        start: by the unknown at the start of the interval, twice [N].
+        mixed: by the unknowns at start and end [N].
+        end: by the unknown at the end of the interval, twice [N].
     """
-    mean = 0.5 * (ss + ee)
-    half = 0.5 * (ss - ee)
-    radius = np.hypot(half, se)
-    low = np.maximum(mean - radius, 0.0)
-    high = np.maximum(mean + radius, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cos = half / radius
-        sin = se / radius
-    cos = np.where(radius > 0, cos, 1.0)
-    sin = np.where(radius > 0, sin, 0.0)
-    mean = 0.5 * (low + high)
-    radius = 0.5 * (high - low)
-    return mean + radius * cos, radius * sin, mean - radius * cos
+
+    start: Array
+    mixed: Array
+    end: Array
+
+    @property
+    def diagonal(self) -> Array:
+        """Diagonal of the Hessian of the inner unknowns [N - 1]."""
+        return np.asarray(self.end[:-1] + self.start[1:])
+
+    def plus(self, other: _SecondDerivatives) -> _SecondDerivatives:
+        """The sum with other second derivatives."""
+        return _SecondDerivatives(
+            self.start + other.start, self.mixed + other.mixed, self.end + other.end
+        )
+
+    def semidefinite(self) -> _SecondDerivatives:
+        """The matrices with their negative eigenvalues replaced by zero."""
+        mean = 0.5 * (self.start + self.end)
+        half = 0.5 * (self.start - self.end)
+        radius = np.hypot(half, self.mixed)
+        low = np.maximum(mean - radius, 0.0)
+        high = np.maximum(mean + radius, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cos = half / radius
+            sin = self.mixed / radius
+        cos = np.where(radius > 0, cos, 1.0)
+        sin = np.where(radius > 0, sin, 0.0)
+        mean = 0.5 * (low + high)
+        radius = 0.5 * (high - low)
+        return _SecondDerivatives(mean + radius * cos, radius * sin, mean - radius * cos)
 
 
 _SPEED_SHARES = (1.0, 0.998, 0.99)
 """Factors on the limits of the path speed that toppra is tried with, one after another."""
-# marginal energy of time at which laws are as fast as the limits allow [W]
 HIGH_PRICE = 1e6
+"""Marginal energy of time at which laws are as fast as the limits allow [W]."""
 
 
 def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> TimeLaw:
     """The law that takes a path in the least time.
 
-    It is not slower than the recorded motion where `limits.recorded` allows that one; the
-    jerk limit may make it slower.
+    Where `limits.recorded` allows the recorded motion, the law is not slower than the
+    recorded motion, unless the jerk limit makes it slower.
 
     Args:
         arm: on the path of the move.
@@ -352,9 +386,14 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
     Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on
     Reachability Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the
     least energy. The tolerances of the linear programs are absolute, so that toppra may
-    fail: then speeds are lowered by up to 1 %. If that fails too, it is the law of least
-    energy at a very high price of time, whose duration is within some tenths of a percent
-    of the shortest.
+    fail: then speeds are lowered by up to 1 %. If that fails too, the result is the law of
+    least energy at a very high price of time, whose duration is within some tenths of a
+    percent of the shortest.
+
+    Args:
+        arm: on the path of the move.
+        limits: of the motion.
+        source: of the move, for the error.
 
     Raises:
         InputError: no law keeps the limits on this path.
@@ -368,10 +407,10 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
 
     logging.getLogger("toppra").setLevel(logging.CRITICAL)
     # Rows of the intervals at their starts; the last interval's also at its end.
-    along, across, fastest = arm.limit_rows(limits)
-    along = np.hstack([along, along[:, -1:]]).T
-    across = np.hstack([across, across[:, -1:]]).T
-    count = along.shape[1]
+    by_rate, by_square, fastest = arm.limit_rows(limits)
+    by_rate = np.hstack([by_rate, by_rate[:, -1:]]).T
+    by_square = np.hstack([by_square, by_square[:, -1:]]).T
+    count = by_rate.shape[1]
 
     class Limits(LinearConstraint):  # type: ignore[misc]
         """The limits as toppra takes them: a u + b x + c in {w: F w <= g}, x within bounds."""
@@ -386,9 +425,9 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
         def compute_constraint_params(
             self, path: object, gridpoints: Array
         ) -> tuple[object, ...]:
-            zero = np.zeros_like(along)
+            zero = np.zeros_like(by_rate)
             one = np.ones(count)
-            return along, across, zero, np.eye(count), one, None, self._squares
+            return by_rate, by_square, zero, np.eye(count), one, None, self._squares
 
     path = toppra.SplineInterpolator(arm.s, arm.path(arm.s))
     for share in _SPEED_SHARES:

@@ -37,7 +37,7 @@ from ur_energy_model.optimization.optimized_cycle import (
     OptimizedCycle,
     OptimizedMove,
 )
-from ur_energy_model.optimization.path import TOOL_SPEED, TOOL_SPEED_SHARE, TimeLaw
+from ur_energy_model.optimization.path import TOOL_SPEED, TOOL_SPEED_SHARE
 from ur_energy_model.optimization.pendant import (
     Step,
     other_work_notes,
@@ -46,6 +46,7 @@ from ur_energy_model.optimization.pendant import (
     with_energies,
 )
 from ur_energy_model.optimization.recorded_cycle import find_cycle
+from ur_energy_model.optimization.time_law import TimeLaw
 from ur_energy_model.optimization.typed_cycle import SheetProblem, TypedCycle
 from ur_energy_model.typing import Array, Progress
 

@@ -1,20 +1,20 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""One arm on the path of one move: the path, its limits, its dynamics, and time laws on it.
+"""One arm on the path of one move: the path, its limits and its dynamics.
 
 With the path q(s), s from 0 to 1, the speed v = ds/dt and its rate a, the joints move at
 q' v with acceleration q' a + q'' v^2, and the torques are linear in a and v^2 (Bobrow et
 al. 1985; Verscheure et al. 2009): m(s) a + c(s) v^2 + g(s). The path is divided into
 intervals within which a is constant; the squared speeds b = v^2 at their ends are the
-unknowns of a time law.
+unknowns of a time law (`time_law`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -89,7 +89,12 @@ class PathLimits:
         )
 
     def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:
-        """Whether these values keep other limits, times a tolerance; jerk does not count."""
+        """Whether these values keep other limits; jerk does not count.
+
+        Args:
+            others: limits to keep.
+            tolerance: factor on these limits.
+        """
         for name in _VALUES:
             values = np.asarray(getattr(self, name))
             if (values > tolerance * getattr(others, name)).any():
@@ -97,7 +102,13 @@ class PathLimits:
         return True
 
     def at_least(self, *others: PathLimits) -> PathLimits:
-        """These limits, raised to other limits where these are higher; the jerk stays."""
+        """These limits, raised to other limits where the other ones are higher.
+
+        The jerk limit stays.
+
+        Args:
+            others: other limits.
+        """
         highest = self
         for other in others:
             highest = replace(
@@ -197,10 +208,30 @@ INTERVAL = 0.03
 """Recorded duration of an interval where a path takes longer than the least number [s]."""
 RECORDED_MARGIN = 1.02
 """Factor on the share of a limit that the recorded motion uses; it may use more between samples."""
-_TINY = 1e-12
+_TINY = 1e-12  # keeps quotients finite
+_LEAST_BOUND = 1e-3  # least acceleration and torque that a limit leaves [rad/s^2, N m]
+_SLOW_FRICTION = 0.05
+"""Share of the highest speed at which friction is evaluated, too, in case it is larger there."""
+_FRICTION_LOAD = 0.5
+"""Share of the torque limit at which friction that depends on load is evaluated."""
+_ANY_TORQUE = 1e6  # stands for torque limits without end [N m]
 SLOWEST = 0.02
 """Lowest speed of the leading joint in the middle of a move [rad/s]: below, the friction
 of steady motion does not apply."""
+
+
+class _RecordedTravel(NamedTuple):
+    """Progress of a recorded move along its path.
+
+    Attributes:
+        time: share of the duration [k], from 0 to 1.
+        share: share of the travel at these times [k], from 0 to 1.
+        duration: of the move [s].
+    """
+
+    time: Array
+    share: Array
+    duration: float
 
 
 class PathDynamics:
@@ -224,8 +255,8 @@ class PathDynamics:
         s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
         steps: lengths of the intervals [N].
         slope: dq/ds in the middle of the intervals [N, n], rad.
-        curvature: d2q/ds2 there [N, n], rad.
-        gravity: torque of the links at rest there [N, n], N m.
+        curvature: d2q/ds2 in the middle of the intervals [N, n], rad.
+        gravity: torque of the links at rest in the middle of the intervals [N, n], N m.
         inertia: torque of the links for each unit of the rate of v [N, n], N m s^2.
         centrifugal: torque of the links for each unit of v^2 [N, n], N m s^2.
     """
@@ -241,10 +272,11 @@ class PathDynamics:
         self.model = model
         self.dynamics = dynamics
         self.temperature = temperature
-        self.duration = float(move[0][-1] - move[0][0])
-        time, q, share = _travelled(*move)
+        recorded_time, recorded_q, recorded_qd = move
+        self.duration = float(recorded_time[-1] - recorded_time[0])
+        time, q, share = _travelled(recorded_time, recorded_q, recorded_qd)
         duration = float(time[-1] - time[0])
-        self._recorded = ((time - time[0]) / duration, share, duration)
+        self._recorded = _RecordedTravel((time - time[0]) / duration, share, duration)
         self._spline, self.deviation = _smooth_path(share, q)
         slope = np.abs(self.path(np.linspace(0.0, 1.0, 201), 1))
         self.length = float(slope.mean(axis=0).max())
@@ -270,7 +302,7 @@ class PathDynamics:
         even times of a motion that starts and ends smoothly.
         """
         even = np.linspace(0.0, 1.0, intervals + 1)
-        recorded = np.interp(even, *self._recorded[:2])
+        recorded = np.interp(even, self._recorded.time, self._recorded.share)
         smooth = 0.5 * (1.0 - np.cos(np.pi * even))
         s = 0.5 * (recorded + smooth)
         s[0] = 0.0
@@ -278,7 +310,12 @@ class PathDynamics:
         return np.asarray(s)
 
     def path(self, s: Array, order: int = 0) -> Array:
-        """q(s), or its first or second derivative [k, n], rad."""
+        """Joint positions q(s), or a derivative by s [k, n], rad.
+
+        Args:
+            s: places on the path [k], from 0 to 1.
+            order: of the derivative, 0 to 2.
+        """
         return np.asarray(self._spline(s, order))
 
     def recorded_squared_speed(self) -> Array:
@@ -296,8 +333,8 @@ class PathDynamics:
         """Power that the whole arm demands in each interval.
 
         Args:
-            speed: of s [..., N], 1/s.
-            rate: of the speed [..., N], 1/s^2.
+            speed: path speed [..., N], 1/s.
+            rate: rate of the path speed [..., N], 1/s^2.
 
         Returns:
             Power [..., N], W.
@@ -309,8 +346,8 @@ class PathDynamics:
         """`demand`, and torques and accelerations of the joints in each interval.
 
         Args:
-            speed: of s [..., N], 1/s.
-            rate: of the speed [..., N], 1/s^2.
+            speed: path speed [..., N], 1/s.
+            rate: rate of the path speed [..., N], 1/s^2.
 
         Returns:
             Power [..., N], W, torques, joint side, friction included [..., N, n], N m, and
@@ -326,7 +363,15 @@ class PathDynamics:
         )
 
     def _powers(self, speed: Array, rate: Array) -> tuple[DrivePowers, Array]:
-        """Powers, and accelerations of the joints, with all trials and intervals in one axis."""
+        """Powers, and accelerations of the joints, with all trials and intervals in one axis.
+
+        Args:
+            speed: path speed [..., N], 1/s.
+            rate: rate of the path speed [..., N], 1/s^2.
+
+        Returns:
+            Powers of all k trials and intervals, and accelerations [k, n], rad/s^2.
+        """
         v = speed[..., None]
         a = rate[..., None]
         n = self.slope.shape[1]
@@ -346,9 +391,10 @@ class PathDynamics:
     def fastest(self, limits: PathLimits) -> Array:
         """Path speed that joint and tool speeds allow at the ends of the intervals [N + 1], 1/s."""
         slope = self.path(self.s, 1)
-        reach = point_speed(self.dynamics, self.path(self.s), slope)
+        # Speed of flange or elbow for a path speed of 1/s [N + 1], m.
+        point_slope = point_speed(self.dynamics, self.path(self.s), slope)
         of_joints = limits.speed / np.maximum(np.abs(slope), _TINY)
-        of_tool = limits.tool_speed / np.maximum(reach, _TINY)
+        of_tool = limits.tool_speed / np.maximum(point_slope, _TINY)
         return np.asarray(np.minimum(of_joints.min(axis=1), of_tool))
 
     def limit_rows(self, limits: PathLimits) -> tuple[Array, Array, Array]:
@@ -357,7 +403,10 @@ class PathDynamics:
         Friction is bounded by its value at the highest speed that the limits allow (or
         its value at a twentieth of this speed, if larger), which makes the torque limits
         linear and slightly strict. Where `limits.recorded` is true, the limits are
-        widened to what the recorded motion needs.
+        widened until they allow the recorded motion.
+
+        Args:
+            limits: of the motion.
 
         Returns:
             g and c [rows, N], and the squared speeds that joint and tool speeds allow at
@@ -369,7 +418,7 @@ class PathDynamics:
         inertia = self.inertia + motor * self.slope
         centrifugal = self.centrifugal + motor * self.curvature
         fast_friction = self._friction(middle, limits.torque)
-        slow_friction = self._friction(0.05 * middle, limits.torque)
+        slow_friction = self._friction(_SLOW_FRICTION * middle, limits.torque)
         torque = limits.torque - np.maximum(fast_friction, slow_friction)
         most = np.broadcast_to(limits.acceleration, self.slope.shape)
         # Rows: accelerations in both directions, then torques in both directions.
@@ -378,7 +427,7 @@ class PathDynamics:
         by_square = np.hstack(
             [self.curvature, -self.curvature, centrifugal, -centrifugal]
         ).T
-        bound = np.maximum(bound, 1e-3)
+        bound = np.maximum(bound, _LEAST_BOUND)
         g = by_rate / bound
         c = by_square / bound
         squares = fastest**2
@@ -396,12 +445,13 @@ class PathDynamics:
         """Size of the friction in each interval, joint side [N, n], N m.
 
         Args:
-            speed: of s [N, 1], 1/s.
-            limit: of the torques [n], N m; friction that depends on load is taken at half
-                of this limit.
+            speed: path speed [N, 1], 1/s.
+            limit: torque limits [n], N m; friction that depends on load is taken at half
+                of the limit.
         """
         qd = self.slope * speed
-        load = np.broadcast_to(0.5 * np.minimum(limit, 1e6), qd.shape)
+        typical_load = _FRICTION_LOAD * np.minimum(limit, _ANY_TORQUE)
+        load = np.broadcast_to(typical_load, qd.shape)
         powers = self.model.from_link_torque(
             load, qd, np.zeros_like(qd), temperature=self.temperature, std=False
         )
@@ -411,10 +461,10 @@ class PathDynamics:
 def _travelled(time: Array, q: Array, qd: Array) -> tuple[Array, Array, Array]:
     """The samples of a move at which it has travelled further than at the sample before.
 
-    Samples of slow recordings are interpolated to a period of `_FINE` before.
+    Slow recordings are first interpolated to a period of `_FINE`.
 
     Args:
-        time: ascending [k], s.
+        time: of the samples, ascending [k], s.
         q: positions [k, n], rad.
         qd: velocities [k, n], rad/s.
 
@@ -458,142 +508,3 @@ def _smooth_path(share: Array, q: Array) -> tuple[CubicSpline, float]:
         if deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
             return spline, deviation
         knots *= 2
-
-
-@dataclass(frozen=True)
-class TimeLaw:
-    """A time law of a move: its path speeds, and the window over which they are averaged.
-
-    A moving average of the path parameter bounds the jerk (Biagiotti and Melchiorri, FIR
-    filters for online trajectory planning, 2012). It keeps the path and lengthens the
-    move by the window.
-
-    Attributes:
-        arm: on the path of the move.
-        b: squared path speeds before averaging, at the ends of the intervals [N + 1],
-            1/s^2; zero at both ends of the path.
-        window: of the moving average [s]; zero for none.
-    """
-
-    arm: PathDynamics
-    b: Array
-    window: float = 0.0
-
-    @cached_property
-    def steps(self) -> Array:
-        """Durations of the intervals before averaging [N], s."""
-        v = np.sqrt(self.b)
-        return np.asarray(2 * self.arm.steps / (v[1:] + v[:-1]))
-
-    @property
-    def duration(self) -> float:
-        """From rest to rest [s]."""
-        return float(self.steps.sum()) + self.window
-
-    def stretched(self, duration: float, window: float | None = None) -> TimeLaw:
-        """The same law, evenly slower or faster.
-
-        Args:
-            duration: from rest to rest [s].
-            window: over which the motion is averaged [s]; None keeps the window of the
-                law.
-        """
-        window = self.window if window is None else window
-        factor = float(self.steps.sum()) / (duration - window)
-        return replace(self, b=self.b * factor**2, window=window)
-
-    def sample(self, period: float) -> tuple[Array, Array, Array, Array]:
-        """The motion at even times about a period [s] apart, its ends included.
-
-        Returns:
-            Times [k], s, and positions, speeds and accelerations of the joints [k, n];
-            rad, s.
-        """
-        duration = self.duration
-        intervals = max(int(np.ceil(duration / period)), 2)
-        time = np.linspace(0.0, duration, intervals + 1)
-        area, s, speed, rate = self._before_averaging(time)
-        if self.window > 0.0:
-            # The average over the window is the difference of integrals at its two ends.
-            area_before, s_before, speed_before, _ = self._before_averaging(
-                time - self.window
-            )
-            rate = (speed - speed_before) / self.window
-            speed = np.maximum((s - s_before) / self.window, 0.0)
-            s = (area - area_before) / self.window
-        s = np.clip(s, 0.0, 1.0)
-        slope = self.arm.path(s, 1)
-        curvature = self.arm.path(s, 2)
-        qd = slope * speed[:, None]
-        qd[[0, -1]] = 0.0
-        qdd = slope * rate[:, None] + curvature * speed[:, None] ** 2
-        return time, self.arm.path(s), qd, qdd
-
-    def jerk(self, period: float) -> float:
-        """Largest jerk of a joint between samples a period apart [rad/s^3]."""
-        time, _, _, qdd = self.sample(period)
-        return float(np.abs(np.diff(qdd, axis=0)).max() / (time[1] - time[0]))
-
-    def _before_averaging(self, time: Array) -> tuple[Array, Array, Array, Array]:
-        """The path parameter without averaging, also before and after the move.
-
-        Args:
-            time: since the start of the move [k], s.
-
-        Returns:
-            Integral of the path parameter over time [k], s, the path parameter [k], its
-            speed [k], 1/s, and the rate of its speed [k], 1/s^2.
-        """
-        steps = self.steps
-        nodes = np.concatenate([[0.0], np.cumsum(steps)])
-        inside = np.clip(time, 0.0, nodes[-1])
-        v = np.sqrt(self.b)
-        s = self.arm.s
-        rates = (v[1:] - v[:-1]) / steps
-        areas = s[:-1] * steps + v[:-1] * steps**2 / 2 + rates * steps**3 / 6
-        area_before = np.concatenate([[0.0], np.cumsum(areas)])
-        k = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
-        since = inside - nodes[k]
-        rate = rates[k]
-        area = area_before[k] + (s[k] + (v[k] / 2 + rate * since / 6) * since) * since
-        area = area + np.maximum(time - nodes[-1], 0.0)  # the path ends at s = 1
-        place = s[k] + (v[k] + 0.5 * rate * since) * since
-        speed = np.maximum(v[k] + rate * since, 0.0)
-        return area, place, speed, rate * (inside == time)
-
-
-# period over which accelerations change [s]: the cycle time of an e-Series controller
-PERIOD = 0.002
-MARGIN = 0.97
-"""Usable part of the limit; the rest is for laws that are shortened a little afterwards."""
-LONGEST = 1.0  # longest window, relative to the duration of the law
-_TRIALS = 10
-
-
-def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
-    """The law with the shortest window of averaging that keeps a jerk limit.
-
-    On paths with sharp bends averaging does not suffice: there the law is slowed down, too,
-    by the third root of what the jerk is above its limit.
-
-    Args:
-        law: without a window.
-        limit: largest jerk of a joint [rad/s^3]; infinite for none.
-    """
-    if np.isinf(limit):
-        return law
-    goal = MARGIN * limit
-    low = 0.0
-    high = LONGEST * law.duration
-    longest = replace(law, window=high)
-    excess = longest.jerk(PERIOD) / goal
-    if excess > 1.0:
-        slower = excess ** (1 / 3)
-        return longest.stretched(longest.duration * slower, high * slower)
-    for _ in range(_TRIALS):
-        middle = 0.5 * (low + high)
-        if replace(law, window=middle).jerk(PERIOD) <= goal:
-            high = middle
-        else:
-            low = middle
-    return replace(law, window=high)

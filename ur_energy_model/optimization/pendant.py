@@ -1,11 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pendant sheet: what to type for every move and wait of a program, and what that takes.
+"""The pendant sheet: values to type for every move and wait of a program.
 
 All figures "as typed" (energy, duration, files, pages) come from `typed_stretches` of the
-sheet: from its digits, the trapezoids that the controller makes of them, and its waits
-alone.
+sheet: from the digits of the sheet, the trapezoids that the controller makes of the digits,
+and the waits of the sheet alone.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from ur_energy_model.optimization.typed_values import Values
 LATE = 0.01
 """Share of the cycle time by which typed moves together may be shorter before a wait is added."""
 WORTH_COPYING = 0.2  # further saving from which copies of a subprogram are advised [%]
-# factor on speed or acceleration from which a move is called faster than recorded
 FASTER = 1.05
+"""Factor on speed or acceleration above which a move is called faster than recorded."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Step:
         do: instruction of the program.
         move: number of the move, or of the move before the wait, from 0.
         waypoint: where the move ends [n], degrees as on the pendant.
-        lines: of the program that run it, ascending; empty if unknown.
-        speed: as recorded.
-        new_speed: to be typed.
-        acceleration: as recorded.
-        new_acceleration: to be typed.
-        wait: as recorded [s]; None for a move.
-        new_wait: to be typed [s]; None for a move.
-        reason: why it stays as recorded; empty where it may change.
+        lines: lines of the program that run the step, ascending; empty if unknown.
+        speed: recorded speed.
+        new_speed: speed to be typed.
+        acceleration: recorded acceleration.
+        new_acceleration: acceleration to be typed.
+        wait: recorded wait [s]; None for a move.
+        new_wait: wait to be typed [s]; None for a move.
+        reason: why the step stays as recorded; empty where the step may change.
         energy: of the whole arm at the supply, as recorded [J]; for a move, with the
             energy of the time that the controller takes before the next step.
         new_energy: of the whole arm at the supply, as typed [J].
@@ -81,24 +81,31 @@ class Step:
 
     @property
     def kept(self) -> bool:
-        """Whether it stays as recorded."""
+        """Whether the step stays as recorded."""
         return bool(self.reason)
 
     @property
     def line(self) -> str:
-        """The lines of the program that run it, as text; empty if unknown."""
+        """The lines of the program that run the step, as text; empty if unknown."""
         return line_numbers(self.lines)
 
     def as_json(self, number: int) -> dict[str, Any]:
-        """The step in the JSON of `ur_energy optimize`; the columns of pendant.csv are its keys."""
-        named = {name: value for name, value in vars(self).items() if name not in _OTHERS}
-        line = self.lines[0] if self.lines else None
+        """The step in the JSON of `ur_energy optimize`; the columns of pendant.csv are its keys.
+
+        Args:
+            number: of the step in the sheet, from 1.
+        """
         return {
             "step": number,
             "do": self.do,
             "waypoint": self.waypoint,
-            "line": line,
-            **named,
+            "line": self.lines[0] if self.lines else None,
+            "speed": self.speed,
+            "new_speed": self.new_speed,
+            "acceleration": self.acceleration,
+            "new_acceleration": self.new_acceleration,
+            "wait": self.wait,
+            "new_wait": self.new_wait,
             "kept": self.kept,
             "reason": self.reason or None,
             "lines": self.lines,
@@ -107,7 +114,11 @@ class Step:
         }
 
     def text(self, what: Literal["speed", "acceleration", "wait", "energy"]) -> str:
-        """Old and new value with unit, such as "60 → 31.5 °/s"; one value where it stays."""
+        """Old and new value with unit, such as "60 → 31.5 °/s"; one value where it stays.
+
+        Args:
+            what: quantity of the step.
+        """
         old = getattr(self, what)
         new = getattr(self, f"new_{what}")
         if old is None or new is None:
@@ -136,10 +147,6 @@ class Step:
             return 1.0
         of_acceleration = self.new_acceleration / self.acceleration
         return max(self.new_speed / self.speed, of_acceleration)
-
-
-_OTHERS = ("do", "move", "waypoint", "lines", "reason", "energy", "new_energy")
-"""Fields of a `Step` that have a place of their own in its JSON, or none."""
 
 
 def _digits(value: float) -> str:
@@ -305,11 +312,10 @@ def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
             and step.new_acceleration is not None
         ):
             units = typed_units(cycle, move.kind)
-            speed = step.new_speed * units[0]
-            acceleration = step.new_acceleration * units[1]
-            stretch = sampled_stretch(
-                move.programmed.motion(speed, acceleration), move.payload
-            )
+            speed = step.new_speed * units.speed
+            acceleration = step.new_acceleration * units.acceleration
+            motion = move.programmed.motion(speed, acceleration)
+            stretch = sampled_stretch(motion, move.payload)
         out += with_rest(stretch, waited[step.move], move.rest.payload)
     return out
 

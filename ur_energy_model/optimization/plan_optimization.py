@@ -18,10 +18,10 @@ from ur_energy_model.optimization.least_energy import fastest_law
 from ur_energy_model.optimization.path import (
     PathDynamics,
     PathLimits,
-    TimeLaw,
     holding_power,
     reached,
 )
+from ur_energy_model.optimization.time_law import TimeLaw
 from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array

@@ -4,11 +4,11 @@
 """Values to type: a speed and an acceleration for each line of the program, for the least energy.
 
 All moves that a line runs have the values of the line, such as moves of a subprogram that
-is called several times. For a cycle time, the energies of all lines sum to the least
-where a second more
-saves the same in every line, as in `Allocator`: for a shadow price of time each line has
-its best values, and the price is searched for. The candidates of a line are a coarse grid
-over speed and shape of its trapezoids, and then finer grids around the best candidate.
+is called several times. For a cycle time, the sum of the energies of all lines is least
+where a second more saves the same in every line, as in `Allocator`: for a shadow price of
+time each line has its best values, and the price is searched for. The candidates of a line
+are a coarse grid over speed and shape of its trapezoids, and then finer grids around the
+best candidate.
 """
 
 from __future__ import annotations
@@ -25,19 +25,16 @@ from ur_energy_model.optimization.programmed import TYPED_DIGITS, ProgrammedMove
 from ur_energy_model.trajectory.motions import Trapezoid
 from ur_energy_model.typing import Array, Mask
 
-# candidates of a line at first: speeds, and shapes for each of them
-SPEEDS = 24
-SHAPES = 9
-SQUAREST = 1.05
-TRIANGLE = 2.0
-"""Shapes of trapezoids: highest over mean speed, from nearly constant speed to a triangle."""
-# candidates around the best of a line, in steps of the grid
+SPEEDS = 24  # speeds in the first grid of a line
+SHAPES = 9  # shapes for each speed in the first grid of a line
+SQUAREST = 1.05  # least shape: nearly constant speed; a shape is highest over mean speed
+TRIANGLE = 2.0  # shape of a trapezoid without constant speed
 FINER = np.linspace(-1.0, 1.0, 5)
+"""Speeds and shapes of a finer grid, in its steps from the best candidate."""
 ROUNDS = 3  # of finer and finer candidates
 NARROWER = 0.35  # steps of a finer grid relative to the steps of the grid before
-# shadow prices of time [W] between which the price of a cycle time is searched
-HIGHEST = 1e5
-LOWEST = 0.05
+HIGHEST = 1e5  # highest shadow price of time in the search [W]
+LOWEST = 0.05  # lowest shadow price of time in the search [W]
 GENTLER = 0.99  # factor on values that exceed a limit, for the next trial
 GENTLENESS = 0.01
 """Share of a line's energy that twice the recorded acceleration must save: tool and part
@@ -87,9 +84,10 @@ class TypedLine:
         fastest = min(most.speed, min(move.fastest for move in moves))
         speeds = np.geomspace(min(slowest, fastest), fastest, SPEEDS)
         shapes = 1.0 + np.geomspace(SQUAREST - 1.0, TRIANGLE - 1.0, SHAPES)
-        self._steps = np.log(
-            [speeds[1] / speeds[0], (shapes[1] - 1.0) / (shapes[0] - 1.0)]
-        )
+        # Logarithmic steps of the first grid, of the speed and of the shape less 1.
+        speed_ratio = speeds[1] / speeds[0]
+        shape_ratio = (shapes[1] - 1.0) / (shapes[0] - 1.0)
+        self._steps = np.log([speed_ratio, shape_ratio])
         self._lowest = speeds[0]
         self.shapes = np.zeros((0, 2))
         self.time = np.zeros(0)
@@ -115,9 +113,9 @@ class TypedLine:
             scale: steps of the new grid over the steps of the first grid.
         """
         speed, shape = self.shapes[number]
-        step = scale * self._steps
-        speeds = speed * np.exp(FINER * step[0])
-        shapes = 1.0 + (shape - 1.0) * np.exp(FINER * step[1])
+        speed_step, shape_step = scale * self._steps
+        speeds = speed * np.exp(FINER * speed_step)
+        shapes = 1.0 + (shape - 1.0) * np.exp(FINER * shape_step)
         shapes = np.clip(shapes, SQUAREST, max(shape, TRIANGLE))
         self._add(_grid(speeds, shapes))
 
@@ -131,7 +129,8 @@ class TypedLine:
 
     def _add(self, shapes: Array) -> None:
         """Add candidates [k, 2] with their times and energies."""
-        shapes = shapes[(shapes[:, 0] >= self._lowest * (1.0 - 1e-9))]
+        speeds = shapes[:, 0]
+        shapes = shapes[speeds >= self._lowest * (1.0 - 1e-9)]
         speed, acceleration = self._values(shapes)
         time = np.zeros(len(shapes))
         energy = np.zeros(len(shapes))
@@ -303,10 +302,10 @@ def _total_time(lines: Sequence[TypedLine], chosen: Sequence[int]) -> float:
 # motion.
 
 TOLERANCE = 1.001
-"""Factor by which typed values may exceed a limit: the recording's own are among the limits."""
+"""Factor by which typed values may exceed a limit: values of the recording are among the limits."""
 PROGRESS_SAMPLES = 400  # of a moveL, from which the progress of its tool is found
-# intervals that are calculated together: more do not fit into the processor's cache
 ROWS = 4000
+"""Intervals that are calculated together: more do not fit into the processor's cache."""
 
 
 def durations(distance: float, speed: Array, acceleration: Array) -> Array:
