@@ -22,7 +22,7 @@ from ur_energy_model.rooms import PACKAGE, Room
 ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
     "errors typing codec addresses options typed_numbers files interrupts processes arm_names "
-    "yaml_reader forms formats ranges robot_modes low_pass many_bags state_file "
+    "yaml_nodes yaml_reader forms formats ranges robot_modes low_pass many_bags state_file "
     "topics_and_services rooms cli.tables sinks.options",
     "telemetry model",
     "trajectory",

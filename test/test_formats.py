@@ -26,7 +26,8 @@ from ur_energy_model.forms import (
     one_of,
 )
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import Origin, Quantity, YamlTree
+from ur_energy_model.yaml_nodes import Origin
+from ur_energy_model.yaml_reader import Quantity, YamlTree
 
 LENGTH = Quantity("m", 0, 10)
 

@@ -34,12 +34,12 @@ import numpy as np
 
 from ur_energy_model.forms import Constant, Form, ListOf, Number, Numbers, Schema, Scope
 from ur_energy_model.typing import Array
+from ur_energy_model.yaml_nodes import excerpt
 from ur_energy_model.yaml_reader import (
     Quantity,
     Record,
     YamlTree,
     choice,
-    excerpt,
     with_suggestion,
 )
 

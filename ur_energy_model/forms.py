@@ -23,6 +23,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ur_energy_model.typing import Array
+from ur_energy_model.yaml_nodes import excerpt
 from ur_energy_model.yaml_reader import (
     Quantity,
     Reader,
@@ -30,7 +31,6 @@ from ur_energy_model.yaml_reader import (
     YamlTree,
     check_schema,
     choice,
-    excerpt,
     integer,
     text,
     unique_names,

@@ -37,7 +37,8 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.ranges import LENGTH
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import Quantity, YamlTree, excerpt
+from ur_energy_model.yaml_nodes import excerpt
+from ur_energy_model.yaml_reader import Quantity, YamlTree
 
 # Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
 

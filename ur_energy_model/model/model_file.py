@@ -45,7 +45,8 @@ from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.supply_format import BUS, MODE, STATE, WALL
 from ur_energy_model.model.wall import STATES
 from ur_energy_model.robot_modes import ROBOT_MODES
-from ur_energy_model.yaml_reader import Origin, YamlTree
+from ur_energy_model.yaml_nodes import Origin
+from ur_energy_model.yaml_reader import YamlTree
 
 KIND = "ur_energy_model"
 SCHEMA = 1

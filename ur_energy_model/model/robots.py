@@ -33,7 +33,8 @@ from ur_energy_model.forms import (
 )
 from ur_energy_model.typed_numbers import likely_form
 from ur_energy_model.typing import Array, Mask
-from ur_energy_model.yaml_reader import Origin, Quantity, YamlTree, text
+from ur_energy_model.yaml_nodes import Origin
+from ur_energy_model.yaml_reader import Quantity, YamlTree, text
 
 SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")

@@ -24,7 +24,8 @@ from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model.setup import tensor_of
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import Origin, Quantity, ReadingLimits, excerpt
+from ur_energy_model.yaml_nodes import Origin, ReadingLimits, excerpt
+from ur_energy_model.yaml_reader import Quantity
 
 _MOVING = ("revolute", "continuous")
 _LIMITS = ReadingLimits(size=16_000_000)

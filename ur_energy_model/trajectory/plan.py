@@ -15,13 +15,13 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.low_pass import low_pass
-from ur_energy_model.telemetry.csv.columns import split_unit, time_factor
 from ur_energy_model.telemetry.csv.rows import (
     Dialect,
     find_dialect,
     is_separator_line,
     lines_of,
 )
+from ur_energy_model.telemetry.csv.units import split_unit, time_factor
 from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008  # sample period of the predicted powers [s]

@@ -31,7 +31,8 @@ from ur_energy_model.telemetry.bag.messages import (
 )
 from ur_energy_model.telemetry.gaps import Gap
 from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.yaml_reader import ReadingLimits, Record, YamlTree, excerpt, integer
+from ur_energy_model.yaml_nodes import ReadingLimits, excerpt
+from ur_energy_model.yaml_reader import Record, YamlTree, integer
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"

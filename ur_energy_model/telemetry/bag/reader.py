@@ -47,7 +47,7 @@ from ur_energy_model.telemetry.samples import (
     join_columns,
 )
 from ur_energy_model.typing import Array, Bytes, Mask
-from ur_energy_model.yaml_reader import excerpt
+from ur_energy_model.yaml_nodes import excerpt
 
 BATCH = 5000
 MISSING_FILE = "a file between is no longer part of the bag"

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.cdr import Template
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
@@ -27,12 +26,10 @@ from ur_energy_model.telemetry.bag.messages import (
     EVENTS,
     JOINT_NAMES,
     JOINT_STATES,
-    NAMED_FIELDS,
     TELEMETRY,
     Messages,
     TelemetryLayout,
     encode_event,
-    joint_state_template,
     topics_in,
 )
 from ur_energy_model.telemetry.bag.metadata import (
@@ -48,8 +45,9 @@ from ur_energy_model.telemetry.bag.metadata import (
     custom_of_note,
     gaps_to_text,
 )
+from ur_energy_model.telemetry.bag.viewer_messages import ViewerMessages
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.samples import (
     WARNING,
@@ -59,13 +57,12 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
 )
-from ur_energy_model.typing import ClosedOnExit, Indices
+from ur_energy_model.typing import ClosedOnExit
 
 CHUNK_NS = 500_000_000  # time span of the samples of a chunk [ns]
 _LONGEST_CHUNK_NS = 1_000_000_000  # longest time span, of samples with gaps [ns]
 CHUNK_SAMPLES = 500
 """Most samples of a chunk; damage costs a whole chunk."""
-VIEWERS_PERIOD_NS = 20_000_000  # period of the messages for viewers [ns]
 _RESTART_NS = 1_000_000_000
 """Step between two stamps by the controller's clock where that clock starts again [ns]."""
 LATENCY_NS = 250_000_000
@@ -75,8 +72,6 @@ UNREADABLE = "can no longer be read: deleted, moved or changed by another progra
 """Cause of the gap in place of a file; it follows the name of the file."""
 NOT_WRITTEN = "not written"
 """Cause of the gap at the end of a bag whose disk still failed when the bag ended."""
-_MOTION = ("actual_q", "actual_qd", "actual_current")
-"""Position, velocity and effort of joint states, as UR's driver has them."""
 
 
 class StampRule:
@@ -198,7 +193,6 @@ class BagWriter(ClosedOnExit):
         self._written = 0  # number of samples in them
         self._last_time = math.nan  # controller time of the last of these samples [s]
         self._last_log_time = 0  # of all messages [ns]
-        self._last_slot = -1  # the last period with messages for viewers
         # What waits for the next chunk: samples; how many of them the last chunk has held
         # back; gaps and programs with the indexes of their samples; and other messages.
         self._stamp_rule = StampRule()
@@ -224,10 +218,10 @@ class BagWriter(ClosedOnExit):
         """Topics and layouts of the messages that follow from fields and joints."""
         joints = [self.info.tf_prefix + joint for joint in joint_names]
         self._telemetry = TelemetryLayout.of_fields(self.fields, joints)
-        self._viewers = _viewers_templates(self.fields, joints)
+        self._viewers = ViewerMessages(self.fields, joints)
         self._topics = topics_in(self.info.namespace)
         self._listed = dict(self._topics)  # in metadata.yaml
-        if JOINT_STATES not in self._viewers:
+        if not self._viewers.has_joint_states:
             del self._listed[JOINT_STATES]
 
     @property
@@ -503,13 +497,10 @@ class BagWriter(ClosedOnExit):
         blocks = self._extra.blocks(file, self._last_log_time, int(time[-1]))
         samples = self._telemetry.encode(stamp, part.columns)
         blocks.append(MessageBlock.of(TELEMETRY, time, samples))
-        slots = stamp // VIEWERS_PERIOD_NS
-        chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
-        if len(chosen):  # else the last message for viewers stands for these samples
-            blocks += self._blocks_for_viewers(part, chosen, time[chosen])
+        blocks += self._viewers.blocks(part, stamp, time)
         file.write_chunk(blocks)
         self._last_log_time = int(time[-1])
-        self._last_slot = int(slots[-1])
+        self._viewers.confirm(stamp)
         self._extra.confirm()
         if math.isnan(file.time_before):
             file.time_before = float(part.time[0])
@@ -517,25 +508,6 @@ class BagWriter(ClosedOnExit):
         self._last_time = file.last_time
         self._written += len(part)
         return file
-
-    def _blocks_for_viewers(
-        self, part: Telemetry, chosen: Indices, time: NDArray[np.int64]
-    ) -> list[MessageBlock]:
-        """Messages for viewers.
-
-        Args:
-            part: samples of a chunk.
-            chosen: indexes of the samples that viewers get [k >= 1].
-            time: log times of the chosen samples [k], ns.
-        """
-        stamp = _stamps(part)[chosen]
-        blocks: list[MessageBlock] = []
-        for number, (template, names) in self._viewers.items():
-            rows = [part.columns[name][chosen].reshape(len(chosen), -1) for name in names]
-            values = np.hstack([np.empty((len(chosen), 0)), *rows])
-            payload = template.encode(stamp, values)
-            blocks.append(MessageBlock.of(number, time, payload))
-        return blocks
 
     def _write_notes(self, file: _BagFile, stop: int) -> None:
         """Write the gaps and programs in front of the samples before `stop`."""
@@ -567,38 +539,3 @@ def _samples_of_chunk(stamp: NDArray[np.int64], hold: int) -> int:
         newest = np.maximum.accumulate(stamp)
         count = min(count, int(np.searchsorted(newest, newest[-1] - hold, "right")))
     return count
-
-
-def _viewers_templates(
-    fields: Sequence[str], joints: Sequence[str]
-) -> dict[int, tuple[Template, Sequence[str]]]:
-    """Layouts of the messages for viewers.
-
-    These are joint states, if positions are recorded; and a name and a position for every
-    value but the clock. Names are `field/joint` for fields per joint, and the names of
-    `column_names` for others.
-
-    Args:
-        fields: RTDE names in the bag.
-        joints: names of the joints, prefix included.
-
-    Returns:
-        By the number of the channel, the template and the fields of its values in order.
-    """
-    found: dict[int, tuple[Template, Sequence[str]]] = {}
-    if "actual_q" in fields:
-        recorded = [name for name in _MOTION if name in fields]
-        n = len(joints)
-        speeds = n if "actual_qd" in fields else 0
-        currents = n if "actual_current" in fields else 0
-        template = joint_state_template(joints, (n, speeds, currents))
-        found[JOINT_STATES] = template, recorded
-    names = [name for name in fields if name != "timestamp"]
-    titles: list[str] = []
-    for name in names:
-        if FIELDS[name].per_joint:
-            titles += [f"{name}/{joint}" for joint in joints]
-        else:
-            titles += column_names(FIELDS[name])
-    found[NAMED_FIELDS] = joint_state_template(titles, (len(titles), 0, 0)), names
-    return found

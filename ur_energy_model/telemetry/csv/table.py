@@ -19,7 +19,6 @@ from ur_energy_model.telemetry.csv.columns import (
     TIME,
     CsvHeader,
     headerless,
-    is_unit,
     parse_columns,
     parse_header,
 )
@@ -36,6 +35,7 @@ from ur_energy_model.telemetry.csv.times import (
     date_seconds,
     looks_like_date,
 )
+from ur_energy_model.telemetry.csv.units import is_unit
 from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges
 from ur_energy_model.typing import Array, Mask
 
