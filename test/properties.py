@@ -22,15 +22,16 @@ FACTOR = int(os.environ.get("EXAMPLES_FACTOR", "1"))
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
-def examples(number: int) -> Callable[[Test], Test]:
+def examples(number: int, **others: Any) -> Callable[[Test], Test]:
     """Decorator of a test with `given`, which limits its examples.
 
     Args:
         number: of examples in `make test`.
+        others: further settings of hypothesis, by name.
     """
 
     def limited(test: Test) -> Test:
-        of_this_run = settings(max_examples=number * FACTOR)
+        of_this_run = settings(max_examples=number * FACTOR, **others)
         return pytest.mark.examples(of_this_run(test))
 
     return limited

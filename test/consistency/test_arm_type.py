@@ -232,7 +232,7 @@ def test_every_arm_is_recognised_in_any_mounting(arm: str) -> None:
                 assert "actual_TCP_pose" not in telemetry
 
 
-@pytest.mark.parametrize("seed", first_fast(range(6), 2))
+@pytest.mark.parametrize("seed", first_fast(range(6)))
 def test_links_that_differ_by_some_percent_accuse_no_one(seed: int) -> None:
     """An arm whose controller has slightly other links than the package's description."""
     random = np.random.default_rng(seed)
@@ -250,7 +250,7 @@ def test_links_that_differ_by_some_percent_accuse_no_one(seed: int) -> None:
         assert found is None, found
 
 
-@pytest.mark.parametrize("seed", first_fast(range(8), 2))
+@pytest.mark.parametrize("seed", first_fast(range(8)))
 def test_a_payload_that_changes_unnoticed_accuses_no_one(seed: int) -> None:
     """No arm explains torques of several payloads as those of one."""
     arm = ("ur5e", "ur10e", "ur3e", "ur20")[seed % 4]
@@ -294,7 +294,7 @@ def test_an_arm_of_the_users_file() -> None:
 
 
 def test_other_numbers_of_joints_and_unusable_columns_show_nothing() -> None:
-    part = recording(load_robot("ur5e"))
+    part = recording(load_robot("ur5e"), seconds=10.0)
     check = ArmTypeCheck()
     check.observe(part)
     assert not check.contradictions(load_robot("gen3"))

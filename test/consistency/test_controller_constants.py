@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from test.properties import examples
 from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import load_robot
@@ -232,7 +233,7 @@ _ANY = st.floats(allow_nan=True, allow_infinity=True, width=64)
     time=arrays(np.float64, 40, elements=_ANY),
     sizes=st.lists(st.integers(1, 20), min_size=1, max_size=6),
 )
-@settings(max_examples=40, deadline=None)
+@examples(20)
 def test_any_values_give_positive_constants_or_none(
     values: Array, time: Array, sizes: list[int]
 ) -> None:

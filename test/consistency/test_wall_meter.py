@@ -99,7 +99,7 @@ def judged(
     time: Array,
     columns: dict[str, Array],
     looks: tuple[float, ...] = LOOKS,
-    batch: int = 97,
+    batch: int = 397,
 ) -> dict[float, tuple[Contradiction, ...]]:
     """What is said of the meter after each of the times [s]."""
     meter = RecordedMeter()

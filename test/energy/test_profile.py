@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import changed, known_model, motion
 from test.identification.exact_arm import write_bag
+from test.properties import examples
 from ur_energy_model.energy.powers import FIELDS
 from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.energy.program import (
@@ -167,6 +168,7 @@ LINES = (
 )
 
 
+@examples(40)
 @given(st.data())
 def test_any_sequence_of_lines_keeps_the_stack_bounded(data: st.DataObject) -> None:
     tracker = ProgramTracker(SCRIPT)
@@ -236,6 +238,7 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
     assert compare_programs(found, found)[0]["difference"] == 0.0
 
 
+@examples(40)
 @given(st.text(alphabet='ab ():$"#\n\t1', max_size=200), st.text(max_size=200))
 def test_any_text_is_parsed(text: str, other: str) -> None:
     for each in (text, other, f"def p():\n{text}\nend"):

@@ -69,8 +69,8 @@ def test_powers_at_rest_are_those_that_were_measured(rate: float, tmp_path: Path
 
 
 def test_a_long_rest_is_a_pause(tmp_path: Path) -> None:
-    cell = SimulatedCell(**CB3)
-    recorded = cell.record(tmp_path / "bag", 70.0, rate=10.0)
+    cell = SimulatedCell(**CB3, rate=25.0)
+    recorded = cell.record(tmp_path / "bag", 70.0, rate=12.5)
     log = WorkLog()
     estimate_energy(
         generic_model("ur5"), recorded.bag, fields=LOG_FIELDS, observe=log.add

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from test.identification.exact_arm import ExactArm, write_bag
+from test.properties import examples
 from test.truth import first_fast
 from ur_energy_model.identification.cable_fit import BlockSums
 from ur_energy_model.identification.evaluation import evaluate
@@ -200,7 +201,7 @@ SHORT = recording(20.0, 25.0)
     st.integers(1, 400),
     st.floats(0.0, 1.0),
 )
-@settings(max_examples=30, deadline=None)
+@examples(15)
 def test_no_reading_is_an_error(
     value: float, name: str, every: int, noise: float
 ) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from test.model.made_up import N, made_up_model, motion
+from test.properties import examples
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.arm_at_hand import on_another_arm, with_controller_constants
 from ur_energy_model.model.controller_constants import (
@@ -163,7 +164,7 @@ def test_without_stated_constants_nothing_changes() -> None:
     assert with_controller_constants(GENERIC, ControllerConstants.unknown(N)) is GENERIC
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(
     st.lists(st.floats(0.5, 2.0) | st.just(float("nan")), min_size=N, max_size=N),
     st.floats(0.0, 0.15),

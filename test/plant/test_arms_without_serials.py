@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from test.identification.exact_arm import write_bag
-from test.truth import first_fast
 from ur_energy_model.consistency.contradiction import ContradictionError
 from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.energy.recording_energy import estimate_energy
@@ -61,7 +60,8 @@ def test_each_arm_has_its_own_model(bags: dict[str, Path]) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", first_fast(IDENTIFIED))
+@pytest.mark.truth
+@pytest.mark.parametrize("name", IDENTIFIED)
 def test_a_model_of_another_arm_is_named_and_becomes_that_of_the_arm(
     bags: dict[str, Path], name: str
 ) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -213,11 +214,12 @@ def test_energy_of_the_bus_is_conserved_and_stored_energy_is_used_first():
 
 
 def test_target_current_states_the_controllers_constants_not_the_motors():
-    planner = Planner(ROBOT)
+    robot = replace(ROBOT, rate=125.0)
+    planner = Planner(robot)
     arm = SimulatedArm(
-        ROBOT, motion=planner.chain_through(planner.random_points(3)), seed=5
+        robot, motion=planner.chain_through(planner.random_points(3)), seed=5
     )
-    fit = ControllerConstantsFit(ROBOT)
+    fit = ControllerConstantsFit(robot)
     fit.accumulate(record_arm(arm, 14.0))
     found = fit.result()
     p = arm.parameters

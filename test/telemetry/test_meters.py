@@ -30,6 +30,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from pymodbus.server import ModbusTcpServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
+from test.properties import examples
 from test.sinks.mosquitto import Mosquitto, with_password
 from test.sinks.peers import free_port, needs_program, until
 from test.telemetry.conftest import make_telemetry
@@ -172,6 +173,7 @@ JSON = st.recursive(
 PATH = st.lists(st.sampled_from(["a", "0", "*", "a*"])).map(".".join)
 
 
+@examples(40)
 @given(st.binary() | JSON.map(json.dumps).map(str.encode), st.lists(PATH).map("+".join))
 def test_garbage_is_no_number(content: bytes, text: str) -> None:
     try:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
 from test.energy.known_arm import ROBOT, known_model
+from test.properties import examples
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
@@ -195,7 +196,7 @@ PLANS = {
 @example(motion=fourier, seed=0, rate=237.0, derivatives=1, uneven=1.0, digits=6)
 @example(motion=fourier, seed=0, rate=453.0, derivatives=1, uneven=0.0, digits=6)
 @example(motion=trapezoid, seed=1072, rate=466.25, derivatives=1, uneven=0.0, digits=6)
-@settings(max_examples=100, deadline=None)
+@examples(50)
 def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, digits):
     """Of any kind and rate, with stamps that are even, uneven (by up to a period), rounded."""
     random = np.random.default_rng(seed)
@@ -219,7 +220,7 @@ def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, d
 
 
 @given(**PLANS, late=st.booleans())
-@settings(max_examples=30, deadline=None)
+@examples(15)
 def test_jittered_plans_are_spaced_evenly(motion, seed, rate, derivatives, late):
     """With velocities, energy is that of the plan; of a smooth one its peak as well.
 

@@ -31,7 +31,7 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Event
 
 FIELDS = ("actual_q", "actual_qd", "robot_mode")
-COUNT = 1000
+COUNT = 500
 SAMPLES = make_telemetry(COUNT, fields=FIELDS)
 EVENT = Event(
     int(SAMPLES.stamp[7] if SAMPLES.stamp is not None else 0), "mark", "gripper changed"
@@ -236,7 +236,7 @@ def test_more_disorder_than_fits_in_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_reader, "_MOST_SORTED", 100_000)
-    source = write_bag(tmp_path / "source", make_telemetry(3 * COUNT, fields=FIELDS))
+    source = write_bag(tmp_path / "source", make_telemetry(6 * COUNT, fields=FIELDS))
     bag = by_another_library(tmp_path / "bag", source, MCAP, order=shuffled)
     with pytest.raises(RecordingError, match="ros2 bag convert"):
         read_bag(bag)

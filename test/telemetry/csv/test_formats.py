@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import polars
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from test.properties import examples
 from test.telemetry.csv.moving_arm import (
     NAMES,
     bus_energy,
@@ -171,11 +172,7 @@ ODD_CELLS = ["", "1,5", '"', ";", "NaN", "1e999"]
 CELLS = st.one_of(st.floats().map(repr), st.text(max_size=8), st.sampled_from(ODD_CELLS))
 
 
-@settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     times=st.lists(
         st.one_of(st.floats(), st.integers(0, 5).map(float)), min_size=1, max_size=30

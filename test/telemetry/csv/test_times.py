@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from test.properties import examples
 from test.telemetry.csv.moving_arm import (
     NAMES,
     Q,
@@ -257,7 +258,7 @@ def test_a_group_of_more_rows_than_its_step_has_room_for_is_refused() -> None:
         spread_equal_times(time, first, None)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9)), min_size=1, max_size=40),
     st.sampled_from([None, 3.0, 100.0]),
