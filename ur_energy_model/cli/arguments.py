@@ -118,12 +118,12 @@ def split_model(
 def model_needed(given: Given, model: Path | None, recording: Path | None) -> EnergyModel:
     """The model of a command that has no use for a generic one.
 
-    It is a usage error where it is missing.
+    A missing model is a usage error.
 
     Args:
         given: options of the command.
         model: MODEL.yaml; None, or a recording, where only recordings were given.
-        recording: the first one, for the remedy.
+        recording: the first recording, for the remedy.
 
     Raises:
         ModelFileError: the file cannot be read.
@@ -254,7 +254,7 @@ def failed_json(failed: Sequence[BagResult[Any]]) -> list[dict[str, Any]]:
 def report_failed(failed: Sequence[BagResult[Any]], bags: int) -> None:
     """Name the bags that failed, and end the command with an error.
 
-    Its exit code is 3 if other bags have a result, else 1.
+    The exit code of the error is 3 if other bags have a result, else 1.
 
     Args:
         failed: the bags without a result.

@@ -151,7 +151,7 @@ def _common_rmse(entries: Sequence[Entry], name: str) -> float | None:
 
     Args:
         entries: METRICS of the recordings.
-        name: key of the power in them.
+        name: key of the power in METRICS.
 
     Returns:
         None where no recording has this error.

@@ -189,7 +189,7 @@ def measures_seen(
 
     Raises:
         UrEnergyError: what was seen cannot be written or read.
-        OSError: there is no room for it.
+        OSError: there is no room for the recording of what was seen.
     """
     from ur_energy_model.identification.payload_check import wrong_payload
 

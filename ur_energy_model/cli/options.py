@@ -26,7 +26,7 @@ def add_options(
             own.
 
     Returns:
-        What argparse made of them, by their names.
+        Actions of argparse by name of the option.
 
     Raises:
         ValueError: two options of the tables have the same name.

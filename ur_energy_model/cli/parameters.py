@@ -86,7 +86,7 @@ def _refuse_generic(model: EnergyModel, options: PayloadOptions) -> None:
     """Refuse a generic model, which does not have the torque constants of this arm.
 
     Raises:
-        InputError: it is one.
+        InputError: the model is generic.
     """
     if is_generic(model):
         problem = (
@@ -161,7 +161,7 @@ def _print_payload(found: PayloadEstimate, constants: Sequence[dict[str, Any]]) 
     ]
     center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
     for axis, value, std in center:
-        if np.isfinite(std):  # gravity does not show the others
+        if np.isfinite(std):  # gravity does not show the other coordinates
             rows.append((f"centre of mass {axis} [m]", value, CONFIDENCE * std))
     rows.append(("set in the controller [kg]", found.controller_mass, None))
     print_table("payload", ("", "value", "± 95 %"), rows)
@@ -175,7 +175,7 @@ def _print_payload(found: PayloadEstimate, constants: Sequence[dict[str, Any]]) 
 
 
 def base_parameters(given: Given) -> None:
-    """`ur_energy base-parameters`: identify and print them.
+    """`ur_energy base-parameters`: identify and print base parameters.
 
     Raises:
         UrEnergyError: a recording, the model or the robot cannot be used.
@@ -209,7 +209,7 @@ def _torque_constants(
         robot: description of the arm.
 
     Returns:
-        [n], N m/A, on the motor side; None for the constants of the robot file.
+        Torque constants, motor side [n], N m/A; None for the constants of the robot file.
 
     Raises:
         WrongRobotError: the model is of another type of arm.

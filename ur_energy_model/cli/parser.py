@@ -85,7 +85,7 @@ def command_tables(command: Command) -> tuple[type, ...]:
 class Parser(argparse.ArgumentParser):
     """The parser of a command.
 
-    Its messages, which quote the command line, cannot control the terminal.
+    Messages quote the command line, without characters that would control the terminal.
     """
 
     def __init__(self, command: Command) -> None:

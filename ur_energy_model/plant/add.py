@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -123,11 +123,11 @@ def _state(path: Path) -> State:
 
 # The history of one bag
 
-TAKEN_AT_ONCE = 4096  # parts from which on rows are made of them
+TAKEN_AT_ONCE = 4096  # number of waiting parts from which on rows are made of the parts
 _SETTINGS = ("cycle_trigger", "cycle_output", "same_arm")
 """Attributes of `BagWork` that rows depend on, besides arm, model and scripts."""
 MOST_OVERLAPS = 5
-"""Times that the history of a bag is made because others have added the same time
+"""How often the history of a bag is made because others have added the same time
 meanwhile."""
 
 
@@ -392,7 +392,7 @@ def add_bags(
     for_each: BagExecutor = in_this_process,
     progress: Progress | None = None,
 ) -> Added:
-    """Add the history of bags to a store; those that it has already are skipped.
+    """Add the history of bags to a store; bags that the store has already are skipped.
 
     Bags are added in the order of their begins, whatever the order in which they are
     given: where two bags of one arm overlap, that time of the later one is left out.
@@ -410,25 +410,9 @@ def add_bags(
     added = Added()
     store.mend()
     work = replace(work, address=store.address)
-    for result in for_each(work, sorted(dict.fromkeys(bags), key=_begin), progress):
-        bag = result.bag
-        record = None
-        for _ in range(MOST_OVERLAPS):
-            history = result.value
-            if not isinstance(history, BagHistory):
-                break
-            try:
-                record = store.add(
-                    history.record, history.tables, history.ranges, history.model
-                )
-                break
-            except OverlapError:  # others have written the same time since it was made
-                (result,) = for_each(work, [bag])
-            except RecordingError as error:
-                result = BagResult(bag, None, str(error))
-        else:
-            reason = f"{bag}: others add the same time again and again; add it later"
-            result = BagResult(bag, None, reason)
+    for made in for_each(work, sorted(dict.fromkeys(bags), key=_begin), progress):
+        bag = made.bag
+        result, record = _stored(store, made, partial(for_each, work, [bag]))
         if result.value is None:
             added.failed.append(result)
         elif record is None or isinstance(result.value, str):
@@ -440,6 +424,40 @@ def add_bags(
         store.compact_if_many()
     added.warnings += store.notes
     return added
+
+
+def _stored(
+    store: HistoryStore,
+    result: BagResult[BagHistory | str],
+    make_again: Callable[[], Iterable[BagResult[BagHistory | str]]],
+) -> tuple[BagResult[BagHistory | str], SourceRecord | None]:
+    """Write the history of a bag, which is made again if others write the same time meanwhile.
+
+    Args:
+        store: the store.
+        result: history of the bag, or the reason why there is none.
+        make_again: makes the history of this bag once more.
+
+    Returns:
+        The result, with a reason if the history cannot be written; and the record of the
+        bag, None if nothing was written.
+    """
+    bag = result.bag
+    for _ in range(MOST_OVERLAPS):
+        history = result.value
+        if not isinstance(history, BagHistory):
+            return result, None
+        try:
+            record = store.add(
+                history.record, history.tables, history.ranges, history.model
+            )
+            return result, record
+        except OverlapError:  # others have written the same time since it was made
+            (result,) = make_again()
+        except RecordingError as error:
+            return BagResult(bag, None, str(error)), None
+    reason = f"{bag}: others add the same time again and again; add it later"
+    return BagResult(bag, None, reason), None
 
 
 def _begin(bag: Path) -> tuple[float, str]:

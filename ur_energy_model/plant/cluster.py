@@ -49,8 +49,8 @@ def cluster_given(given: Given) -> AbstractContextManager[BagExecutor] | None:
         given: options of the command, the `ClusterOptions` among them.
 
     Returns:
-        Its executor for a `with` statement, which raises ClusterError where no scheduler
-        answers; None without --scheduler.
+        Executor of the cluster for a `with` statement, which raises ClusterError where no
+        scheduler answers; None without --scheduler.
     """
     scheduler = given.of(ClusterOptions).scheduler
     return None if scheduler is None else running_cluster(scheduler)

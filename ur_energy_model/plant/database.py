@@ -144,7 +144,7 @@ class SqlError(InputError):
     """SQL that cannot be run.
 
     Args:
-        problem: what is wrong with it.
+        problem: what is wrong with the statement.
         remedy: what the user can do.
     """
 

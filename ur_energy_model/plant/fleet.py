@@ -55,9 +55,9 @@ _SizeJoints = list[tuple[RobotDescription, int]]
 
 
 def _nominal(robot: RobotDescription) -> dict[str, Array]:
-    """Nominal constants [n] by name, N m/A (motor side) and kg m^2.
+    """Nominal constants [n] by name, N m/A (motor side) and kg m^2 (joint side).
 
-    They are NaN where the robot file has none.
+    Constants that the robot file does not have are NaN.
     """
     return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
 
@@ -68,8 +68,8 @@ class FleetArm:
 
     Attributes:
         name: name of the arm.
-        robot: description of its type.
-        evidence: what its own recordings show, without any prior.
+        robot: description of the type of the arm.
+        evidence: what recordings of the arm itself show, without any prior.
     """
 
     name: str

@@ -55,7 +55,7 @@ class FleetIdentification:
     Attributes:
         arms: arms in order of their names.
         failed: bags that no model was identified from, with the reason.
-        fleet: the identified arms, and those known before that have no bags here.
+        fleet: the identified arms, and the arms known before that have no bags here.
     """
 
     arms: list[IdentifiedArm] = field(default_factory=list)
@@ -78,14 +78,14 @@ def identify_arms(
     Bags of one type without serial numbers are of one arm, unless the torque constants
     that their controllers state differ: then the arms are ur5e, ur5e_2, and so on.
 
-    Every arm is identified twice: first alone, then with the prior that all others give.
-    What an arm's own recordings show never enters its prior.
+    Every arm is identified twice: first alone, then with the prior that all other arms
+    give. What the recordings of an arm itself show never enters the prior of the arm.
 
     Args:
         bags: bags of any arms, in any order.
         options: options of each identification; its prior is replaced.
         robot: type of all arms; None for the type that each bag names.
-        known: arms known before; those that have bags here are replaced.
+        known: arms known before; an arm that has bags here is replaced.
         each: runs the work on each bag and on each arm.
         check: called with the name of each arm before any is identified; it may refuse
             the arm by an error.

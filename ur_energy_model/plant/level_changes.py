@@ -345,10 +345,13 @@ class _ChangeSearch:
     ) -> None:
         self._least = quantity.least
         self._known = np.isfinite(units.std)
-        self._own = own = quantity.session**2 + quantity.day**2
-        self._common = common = quantity.common**2
+        own = quantity.session**2 + quantity.day**2
+        common = quantity.common**2
+        self._own = own
+        self._common = common
         joints = len(slope_std)
         others = joints - 1 if joints >= _FEWEST_JOINTS else 0
+        # Variance of the common part that the other channels leave open.
         left = common / (1.0 + others * common / own)
         alone = float(np.hypot(quantity.session, np.sqrt(left)))
         scatter = replace(quantity, session=alone)
@@ -423,7 +426,8 @@ _UNITS_BEFORE = 4  # units needed before an onset
 _UNITS_AFTER = 2  # units needed after an onset
 _RAMPS = (20.0, 60.0, np.inf)
 """Days that a gradual change takes, at most up to the last unit."""
-_SCALE_LEAST = 0.25  # least variance of the scatter over the expected one
+_SCALE_LEAST = 0.25  # least variance of the scatter over the expected variance
+_NO_INFORMATION = 1e-12  # information about the size of a change that is rounding
 
 
 class _ChangeTest:
@@ -452,7 +456,8 @@ class _ChangeTest:
     ) -> None:
         self._work = scatter.work
         self._units = len(std)
-        self._rows = rows = np.flatnonzero(np.isfinite(std))
+        rows = np.flatnonzero(np.isfinite(std))
+        self._rows = rows
         session = levels.session[rows]
         model = levels.model[rows]
         covariance = scatter.session**2 * (session[:, None] == session)
@@ -497,7 +502,7 @@ class _ChangeTest:
         if not len(self._onsets):
             return None
         own = level[self._rows]
-        usable = self._information > 1e-12
+        usable = self._information > _NO_INFORMATION
         information = np.where(usable, self._information, 1.0)
         sizes = np.where(usable, self._filtered.T @ own / information, 0.0)
         explained = sizes**2 * information

@@ -84,7 +84,7 @@ class LiveRows:
         self._health: HealthRows | None = None
         self._nodes = ProgramRows(channels, () if script is None else (script,))
         self._taken: list[PartTable] = []  # parts of seconds that are over
-        self._cycles: list[Cycle] = []  # complete ones
+        self._cycles: list[Cycle] = []  # complete cycles that were not written yet
         self._newest = 0  # hour of the newest part
         self._model: ModelRow | None = None
         self._rows: dict[str, list[Rows]] = {table: [] for table in LIVE_TABLES}
@@ -104,7 +104,7 @@ class LiveRows:
 
         Args:
             table: powers of consecutive samples.
-            cycles: marks of cycles in them.
+            cycles: marks of cycles in these samples.
             calculator: calculator that has computed the powers; another one ends the
                 minute in progress.
         """
@@ -124,7 +124,8 @@ class LiveRows:
         """
         self._collect_minutes(last=last)
         if last:
-            self._calculator = self._health = None
+            self._calculator = None
+            self._health = None
         self._cycles = [*self._cycles, *self.parts.cycles][-MOST_ROWS:]
         self.parts.cycles = []
         if self.parts.waiting:
@@ -157,8 +158,8 @@ class LiveRows:
         """Write what was collected.
 
         Args:
-            store: where to.
-            last: whether no more follows; then the files of the hour are joined.
+            store: store to write to.
+            last: whether no more rows follow; then the files of the hour are joined.
 
         Raises:
             StoreError: the store cannot be written; the rows stay in memory.
@@ -194,7 +195,8 @@ class LiveRows:
         """Write the rows of all tables in one change.
 
         Raises:
-            OverlapError: another process has added time of them; nothing is written.
+            OverlapError: another process has added rows of the same time; nothing is
+                written.
         """
         joints: list[Rows] = []
         for seconds, _ in self._rows["seconds"]:
@@ -313,11 +315,11 @@ class LiveHistory:
     def update(
         self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator
     ) -> None:
-        """Take powers that follow the last ones, without waiting for the store.
+        """Take powers that follow the powers of the last call, without waiting for the store.
 
         Args:
             table: powers; without host stamps, the samples are taken to be from now.
-            cycles: marks of cycles in them.
+            cycles: marks of cycles in these samples.
             calculator: calculator that has computed the powers.
         """
         info = table.samples.info

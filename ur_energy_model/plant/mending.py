@@ -107,10 +107,7 @@ class Mender:
         return found
 
     def _stated_record(self, source: str) -> SourceRecord | None:
-        """The record of a bag in the footer of a file with rows of the bag.
-
-        It is None if no footer states it.
-        """
+        """The record of a bag that the footers of files state; None if no footer does."""
         for file in self._good:
             if file.table not in UNDIVIDED and not file.live and file.may_hold(source):
                 part = self._files.parts(file).get(source)

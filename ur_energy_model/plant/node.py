@@ -83,7 +83,7 @@ class HistoryCompanion(EstimatorCompanion):
 
         Args:
             table: powers that follow the powers of the last call.
-            starts: marks of cycles in them.
+            starts: marks of cycles in these samples.
             calculator: calculator that has computed the powers.
         """
         if self._history is not None:

@@ -55,7 +55,7 @@ class HealthChange:
         what: quantity that has changed.
         since: UTC day of its begin.
         gradual: whether it is drift, not a step.
-        size: relative (0.18 for 18 % more), or in W.
+        size: size of the change, relative (0.18 for 18 % more), or in W.
         interval: 95 % interval of the size.
         temperature: temperature of both levels [degC]; None where it is unknown.
         words: the change as one line of text.
@@ -131,7 +131,7 @@ def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:
         rows: COLUMNS of the table `health`.
 
     Returns:
-        Its health; None without any row.
+        Health of the arm; None without any row.
     """
     if not rows.num_rows:
         return None
@@ -154,10 +154,10 @@ def minute_levels(
 ) -> tuple[str, tuple[str, ...], dict[HealthQuantity, MinuteLevels]]:
     """Type and joints of an arm, and its levels minute by minute.
 
-    Friction is that at 0.5 rad/s, joint side, as its logarithm in N m [minutes, n];
-    torque per ampere, motor side, as its logarithm in N m/A [minutes, n]; standby power
-    in W [minutes, 1]. Rows with another number of joints than the last one, and all but
-    one of a minute, are left out.
+    Levels of friction are logarithms of the torque at 0.5 rad/s, joint side, in N m
+    [minutes, n]; levels of the torque constant are logarithms, motor side, in N m/A
+    [minutes, n]; levels of the standby power are in W [minutes, 1]. Rows with another
+    number of joints than the last row are left out; one row of each minute is used.
 
     Args:
         rows: COLUMNS of the table `health`, at least one row.
@@ -206,10 +206,7 @@ def _matrix(rows: pa.Table, name: str) -> Array:
 
 
 def _mean_of_joints(temperature: Array) -> Array:
-    """Mean [minutes, 1] of the known temperatures [minutes, n].
-
-    It is NaN where none is known.
-    """
+    """Mean [minutes, 1] of the known temperatures [minutes, n]; NaN where none is known."""
     known = np.isfinite(temperature)
     count = known.sum(axis=1, keepdims=True)
     total = np.where(known, temperature, 0.0).sum(axis=1, keepdims=True)

@@ -82,15 +82,15 @@ class Query(ClosedOnExit):
             is not counted.
 
     Attributes:
-        warnings: about the store, as in `Holdings`.
+        warnings: warnings about the store, as in `Holdings`.
         lost: what the store has lost, as entries of `Loss`.
         schema: schema of the result, with unique names of columns.
         pid: number of the process.
 
     Raises:
         StoreError: the store cannot be read.
-        SqlError: it is not a single SELECT, fails, or needs more memory or time than it
-            may have; also while the rows are read.
+        SqlError: the statement is not a single SELECT, fails, or needs more memory or
+            time than it may have; also while the rows are read.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class SizeHierarchy:
     """One constant of the k joints of a size, measured in some arms.
 
     Args:
-        value: relative to the nominal constant [arms, k]; NaN where not measured.
+        value: constants over the nominal constant [arms, k]; NaN where not measured.
         std: standard deviations of the measurements [arms, k].
         nominal_std: standard deviation of the fleet's mean around the nominal constant.
     """
@@ -74,7 +74,8 @@ class SizeHierarchy:
         rest = np.where(known, value, 1.0) - 1.0
         noise = np.where(known, np.maximum(std, _LEAST), _UNKNOWN) ** 2
         self._precision = np.where(known, 1.0 / noise, 0.0)
-        self._own = own = np.eye(joints)
+        own = np.eye(joints)
+        self._own = own
         arm_variance = _ARM_STD[:, None, None] ** 2
         own_variance = _OWN_STD[:, None, None] ** 2
         position_variance = _POSITION_STD[:, None, None] ** 2
@@ -104,7 +105,7 @@ class SizeHierarchy:
         if without is not None:
             used[without] = False
         posterior, mean, _ = self._conditional(used)
-        evidence = self._conditional(self._measured)[2]
+        _, _, evidence = self._conditional(self._measured)
         weight = np.exp(evidence - evidence.max())
         weight /= weight.sum()
         # Errors of measurements enter as far as the prediction follows the measurements.

@@ -128,10 +128,7 @@ class HistoryStore:
             return self._content.records(self._log.read())
 
     def record(self, source: str) -> SourceRecord | None:
-        """Record of a source that was added before.
-
-        It is None if there is none, or it is lost.
-        """
+        """Record of a source that was added before; None if there is none, or it is lost."""
         with self._problems("read"):
             return self._content.record(self._log.read(), source)
 
@@ -172,10 +169,7 @@ class HistoryStore:
         raise StoreError(record.bag, problem, "add it again with --model and that file")
 
     def _model_row(self, record: SourceRecord) -> ModelRow | None:
-        """The row of `models` for the model of a source.
-
-        It is None if there is none, or it is lost.
-        """
+        """The row of `models` for the model of a source; None if there is none, or it is lost."""
         with self._problems("read"):
             files = self._log.read().select("models")
             good = [file for file in files if self._files.is_good(file)]

@@ -57,7 +57,7 @@ class StoreContent:
             source: name of the source.
 
         Returns:
-            Its record; None if there is none, or its file is lost.
+            Record of the source; None if there is none, or its file is lost.
         """
         for file in state.select("sources"):
             if file.may_hold(source):

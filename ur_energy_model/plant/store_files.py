@@ -132,14 +132,12 @@ class StoredFile:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Begin of the first row and end of the last one [ns since 1970 UTC].
-
-        It is None if unknown.
-        """
+        """Begin of the first row and end of the last row [ns since 1970 UTC]; None if unknown."""
         if self.times is None:
             return None
-        steps = {"seconds": SECOND, "joint_seconds": SECOND, "cycles": 0}
-        return self.times[0], self.times[1] + steps.get(self.table, 60 * SECOND)
+        first, last = self.times
+        lengths = {"seconds": SECOND, "joint_seconds": SECOND, "cycles": 0}
+        return first, last + lengths.get(self.table, 60 * SECOND)
 
 
 def own_path(path: str) -> dict[str, str] | None:
@@ -494,9 +492,14 @@ def _ends(column: pa.ChunkedArray) -> tuple[str, str] | None:
 
 
 def _times(table: str, rows: pa.Table) -> tuple[int, int] | None:
-    """Times of the first and last row [ns].
+    """Times of the first and the last row [ns since 1970 UTC].
 
-    It is None without rows, or where they have no time.
+    Args:
+        table: name of the table.
+        rows: rows of the table.
+
+    Returns:
+        Both times; None without rows, or for a table without times.
     """
     if not len(rows):
         return None

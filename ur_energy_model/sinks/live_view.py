@@ -53,7 +53,7 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     """A horizontal bar as text.
 
     Args:
-        share: filled share of the width; one outside of 0 to 1 is cut, NaN is 0.
+        share: filled share of the width, which is cut to 0 to 1; NaN is 0.
         width: width of the text, which is padded with blanks [characters].
         ascii_only: whether the bar is made of "#", in place of blocks of eighths.
     """
@@ -81,7 +81,7 @@ def left_bar(share: float, width: int, *, ascii_only: bool = False) -> Text:
     the complement of the wanted one, drawn in reverse.
 
     Args:
-        share: filled share of the width; one outside of 0 to 1 is cut, NaN is 0.
+        share: filled share of the width, which is cut to 0 to 1; NaN is 0.
         width: width of the text, which is padded with blanks [characters].
         ascii_only: whether the bar is made of "#", in place of blocks of eighths.
     """
@@ -115,8 +115,8 @@ class BarAxis(NamedTuple):
         """The axis that just holds some powers, with round ends.
 
         Args:
-            lowest: lowest power of the history [W].
-            largest: largest power of the history [W].
+            lowest: lowest of the powers that the axis holds [W].
+            largest: largest of the powers that the axis holds [W].
             width: width of both parts [characters].
         """
         high = _round_above(largest)
@@ -141,7 +141,7 @@ class BarAxis(NamedTuple):
         return line.append(bar(share, self.right, ascii_only=ascii_only), "cyan")
 
     def text(self) -> str:
-        """Its ends, such as "-5 to 100 W"."""
+        """The ends of the axis, such as "-5 to 100 W"."""
         return f"{self.low:,.0f} to {self.high:,.0f} W"
 
 
@@ -158,8 +158,8 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
     """A curve as text: a character for each value, higher for larger values.
 
     Args:
-        values: the last ones are shown; the largest has the full height, zero and
-            negative ones the least height, NaN a blank.
+        values: values of which the last ones are shown; the largest shown value has the
+            full height, zero and negative values the least height, NaN a blank.
         width: width of the text, which is padded on the left [characters].
         ascii_only: whether the heights are ASCII characters, in place of blocks.
     """
@@ -302,7 +302,7 @@ class LiveView:
         """The view as lines of text.
 
         Args:
-            state: what it shows.
+            state: state that the view shows.
             width: width of the terminal; no line is longer [characters].
             height: height of the terminal, and most lines; the last one is FOOTER. Blank
                 lines between blocks are left out first, then lines from the end.
@@ -325,7 +325,7 @@ class LiveView:
         """The lines of the view by subject: arm, joints, work, problems and sinks.
 
         Args:
-            state: what they show.
+            state: state that the lines show.
             width: width of the terminal [characters].
         """
         reading = state.reading

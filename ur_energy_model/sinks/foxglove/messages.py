@@ -69,8 +69,8 @@ class ReadingMessages:
     def of_reading(self, reading: ArmReading) -> list[Messages]:
         """All messages of a reading.
 
-        They include the URDF of the arm only where the arm is new, and summary and
-        diagnostics once a second.
+        The URDF of the arm is among the messages only where the arm is new, and summary
+        and diagnostics once a second.
 
         Args:
             reading: reading of the arm.

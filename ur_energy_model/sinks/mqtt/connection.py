@@ -169,7 +169,7 @@ class BrokerConnection:
     def request_answer(self) -> None:
         """Request an answer of the broker that comes after all that was published.
 
-        It does not acknowledge messages of quality of service 0, but answers an
+        A broker does not acknowledge messages of quality of service 0, but answers an
         UNSUBSCRIBE of a topic without subscription (MQTT 3.1.1, 3.10.4) after all earlier
         packets.
         """

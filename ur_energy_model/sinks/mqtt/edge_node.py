@@ -146,8 +146,8 @@ class ReadingStore:
             self._names = names
         before = self.newest.get(reading.arm)
         cycle = None if before is None else before.cycle
-        for ended in reading.cycles[-1:]:
-            cycle = tuple(reading.figures_of(ended).values())
+        if reading.cycles:
+            cycle = tuple(reading.figures_of(reading.cycles[-1]).values())
         source = reading.snapshot.total_source
         return StoredReading(
             arm=reading.arm,
@@ -343,7 +343,7 @@ class EdgeNode:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """To subscribe to: commands to this node, and the states of host applications."""
+        """Topics to subscribe to: commands to this node, and states of host applications."""
         return self._topic("NCMD"), f"{STATES}+"
 
     def will(self, now: int) -> Message:
@@ -370,11 +370,12 @@ class EdgeNode:
     def data(self, readings: Readings, newest: Newest, now: int) -> list[Message]:
         """DDATA of readings, and a DBIRTH where hosts lack an arm or one of its metrics.
 
-        All but the newest reading of an arm are historical: hosts store them, and show
-        the newest. A DBIRTH holds the newest, which is not published again.
+        All but the newest reading of an arm are historical: hosts store historical
+        readings, and show the newest. A DBIRTH holds the newest reading, which is not
+        published again.
 
         Args:
-            readings: the oldest that wait, in order of time.
+            readings: the oldest readings that wait, in order of time.
             newest: newest reading of each arm, readings that wait included.
             now: time of publishing.
         """
@@ -405,7 +406,7 @@ class EdgeNode:
         metrics: list[Metric] = []
         born, before = self._devices[arm]
         for reading in readings:
-            if reading.stamp == born:
+            if reading.stamp == born:  # the DBIRTH has published it
                 continue
             values = values_of(reading)
             if reading is not last:
@@ -428,7 +429,7 @@ class EdgeNode:
     def needs_birth(self, topic: str, payload: bytes, *, retained: bool) -> bool:
         """Whether a received message requires all births once more.
 
-        It does if it is a command for it, or states that a host has come online.
+        A command for a rebirth does, and a state of a host that has come online.
 
         Args:
             topic: topic of the message, one of `topics`.
@@ -480,7 +481,8 @@ class EdgeNode:
 def _online_since(payload: bytes) -> int | None:
     """Time at which a host application has come online [ms]; None if it is not online.
 
-    Its state is JSON such as {"online": true, "timestamp": 1750000000000} (6.4.22).
+    The state of a host is JSON such as {"online": true, "timestamp": 1750000000000}
+    (Sparkplug specification, 6.4.22).
     """
     try:
         state = json.loads(payload[:LONGEST_STATE])

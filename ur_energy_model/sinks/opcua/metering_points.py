@@ -97,8 +97,8 @@ class Measurement(NamedTuple):
     def accuracy_class(self) -> int:
         """Number, from 1, of the narrowest class of ACCURACY_CLASSES that holds the interval.
 
-        It is one more than the number of classes where the interval is wider than all
-        classes, and UNKNOWN_CLASS where the interval is not known.
+        The number is one more than the number of classes where the interval is wider
+        than all classes, and UNKNOWN_CLASS where the interval is not known.
         """
         if not math.isfinite(self.uncertainty):
             return UNKNOWN_CLASS

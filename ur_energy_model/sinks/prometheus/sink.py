@@ -66,7 +66,8 @@ class MetricsPage(Collector):
     """The page: values of the last reading, for every scrape; see `Delivery`.
 
     Attributes:
-        address: where it listens; its port is known once the server is open.
+        address: address at which the server listens; a free port is known once the server
+            is open.
     """
 
     clients = None
@@ -157,7 +158,7 @@ class MetricsServer(ThreadingWSGIServer):
         """Begin to serve.
 
         Args:
-            address: where it listens.
+            address: address at which the server listens.
             application: a WSGI application.
 
         Raises:
@@ -221,7 +222,7 @@ class ArmMetrics:
     metric by the values of its labels, without the label of the arm.
 
     Attributes:
-        reading: the last one.
+        reading: the last reading.
         snapshot: snapshot of the last reading.
         columns: where the channels are in arrays of the snapshot.
         last_cycle: values of the last completed cycle, which outlive its reading; None
@@ -340,7 +341,7 @@ class MetricFamily(NamedTuple):
 
     @property
     def is_counter(self) -> bool:
-        """Whether it never decreases."""
+        """Whether the metric never decreases."""
         return self.name.endswith("_total")
 
 
