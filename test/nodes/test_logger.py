@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,7 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.nodes import logger_topics, recording_session
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.logger_topics import EnergyRecording
+from ur_energy_model.nodes.process import begin
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.ros import WARN
 from ur_energy_model.simulation.wall import SimulatedMeter, SimulatedWall, serve_meter
@@ -276,6 +278,17 @@ def test_readings_of_a_power_meter_are_in_the_bag(
     assert telemetry["wall_power"][-1] == 130.0
     assert telemetry["wall_reading"][-1] >= 1.0
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_logger_that_cannot_start_reads_no_power_meter(cell: Cell) -> None:
+    node = cell.make_node(
+        LoggerNode,
+        bag_directory=str(cell.folder / "bags"),
+        meter=f"http://127.0.0.1:{free_port()}/rpc/Switch.GetStatus?id=0",
+        fields=["actul_q"],
+    )
+    assert not begin([node])
+    assert "power meter" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_power_meter_that_cannot_be_right_is_a_warning(cell: Cell) -> None:

@@ -96,13 +96,14 @@ class LoggerNode(ManagedNode):
         """Start connecting, and recording if the parameter `record` is true.
 
         Raises:
-            InputError: the power meter cannot be used.
+            InputError: the power meter or a field to record cannot be used.
+            MissingPackageError: the package for this kind of meter is not installed.
         """
         given = self.parameters
         # Under systemd, the working directory is /.
         folder = xdg_folder("XDG_DATA_HOME", "~/.local/share") / given.bag_directory
         options = self._recorder_options()
-        self._meter = Meter(given.meter).__enter__() if given.meter else None
+        self._meter = Meter(given.meter) if given.meter else None
         self._checked = RecordedMeter(given.meter or None)
         self._session = RecordingSession(
             self._make_source, folder, options, self._tap, record=given.record
@@ -125,6 +126,9 @@ class LoggerNode(ManagedNode):
             self.log(lines.INFO, shortcoming)
         self._connection = ConnectionLines(self.lines, given.robot_ip)
         self._recording = RecordingLines(self.lines)
+        # Last, when nothing can fail any more: a start that fails must leave no thread.
+        if self._meter is not None:
+            self._meter.__enter__()
         self._session.start()
 
     def stop(self) -> None:
