@@ -232,7 +232,7 @@ class MeterReadings:
         self.frozen = FrozenRuns()
         self._windows = windows
         self._gram = np.zeros((len(windows.delay), TERMS + 2, TERMS + 2))
-        self._readings = 0  # in the Gram matrices
+        self._readings = 0  # number of readings in the Gram matrices
         self._judged_at = 0  # number of readings at which `is_quick` is judged again
         self._quick = False
         self._before = np.nan  # the reading before [W]
@@ -247,9 +247,8 @@ class MeterReadings:
         self._sums = Integrals(0.5 * self._windows.step, reach, TERMS)
         self._time = -np.inf
         self._terms = np.zeros((0, TERMS))  # of the last sample
-        # of readings, and of samples without any
-        self._number = np.nan
-        self._silences = 0
+        self._number = np.nan  # number of the last reading
+        self._silences = 0  # number of samples at which the meter was silent
         self._last = np.full((1, 2), np.nan)  # silences and time [s] at the last reading
 
     def add(
@@ -425,10 +424,11 @@ def best_pair(gram: Array) -> tuple[int, float]:
         Number of the pair, the first one where the power is constant, and the part of the
         readings' squares that it leaves unexplained [W^2 s].
     """
-    cross = gram[:, :-1, -1]
-    squares = gram[:, -1, -1]
-    unit = np.sqrt(np.maximum(np.diagonal(gram[0])[:-1], 1e-30))
-    normal = gram[:, :-1, :-1] / np.outer(unit, unit)
+    columns = slice(0, READING)  # terms and shift
+    cross = gram[:, columns, READING]
+    squares = gram[:, READING, READING]
+    unit = np.sqrt(np.maximum(np.diagonal(gram[0])[columns], 1e-30))
+    normal = gram[:, columns, columns] / np.outer(unit, unit)
     inverse = np.linalg.pinv(normal, 1e-9, hermitian=True)
     scaled = cross / unit
     left = squares - np.einsum("ci,cij,cj->c", scaled, inverse, scaled)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,19 +41,35 @@ AT_REST = 0.3  # standstill that ends a motion [s]
 MOST_PLANS = 10  # plans that are expected at the same time; the oldest gives way
 PERIOD = 0.02  # period of the positions that are compared [s]
 
-Point = tuple[float, MeterReading]
-"""A time [s], and the energy up to it."""
+_WINDOW = 4.0 * TIME_TOLERANCE
+"""Time around both ends of a motion for which energies are kept [s]."""
+_SHIFTS = 5  # number of Newton's steps for the shift of time
+_WAY_POINTS = 200  # number of points at which two paths are compared
+
+
+class Point(NamedTuple):
+    """A moment, and the energy up to it.
+
+    Attributes:
+        time: controller time [s].
+        reading: energy counted up to this time.
+    """
+
+    time: float
+    reading: MeterReading
+
+
 Verdict = tuple[object, MeterReading | str]
 """A plan's key, and the measured energy of its motion or why there is none."""
 
 
 class PlanFollower:
-    """Finds the motions of plans among those of the arm, and measures their energy."""
+    """Finds the motions of plans among the motions of the arm, and measures their energy."""
 
     def __init__(self) -> None:
         self._plans: list[_Expected] = []
-        self._recent: deque[Point] = deque()
-        self._rest: Point | None = None
+        self._recent: deque[Point] = deque()  # moments of the last _WINDOW
+        self._rest: Point | None = None  # begin of the present standstill
         self._last: Snapshot | None = None
 
     @property
@@ -84,17 +101,18 @@ class PlanFollower:
             self._restart(last.time, now)
             last = None
         self._last = snapshot
-        self._recent.append((now, snapshot.lifetime))
-        while self._recent[0][0] < now - 4.0 * TIME_TOLERANCE and len(self._recent) > 2:
+        here = Point(now, snapshot.lifetime)
+        self._recent.append(here)
+        while self._recent[0].time < now - _WINDOW and len(self._recent) > 2:
             self._recent.popleft()
         moving = snapshot.state == ArmState.MOVING
         rest = self._rest
         if not moving and rest is None:
-            rest = (now, snapshot.lifetime)
+            rest = here
         self._rest = None if moving else rest
         departure: tuple[Point, Point] | None = None
         if moving and rest is not None and last is not None:
-            departure = (rest, (last.time, last.lifetime))
+            departure = (rest, Point(last.time, last.lifetime))
         verdicts = list[Verdict]()
         for plan in list(self._plans):
             plan.since = now if plan.since is None else plan.since
@@ -103,8 +121,8 @@ class PlanFollower:
                 if departure is not None and last is not None and last.q is not None:
                     plan.begin(departure, last.q)
                 measured = plan.follow(plan.since, now, q, self._recent)
-                if measured is None and rest is not None and now - rest[0] >= AT_REST:
-                    measured = plan.at_rest(rest[0], q)
+                if measured is None and rest is not None and now - rest.time >= AT_REST:
+                    measured = plan.at_rest(rest.time, q)
             latest = plan.since + LATEST + (plan.begins or 0.0) + TIME_TOLERANCE
             late = now > latest and all(motion.refused for motion in plan.motions)
             if measured is None and late:
@@ -139,8 +157,8 @@ class _Motion:
 
     Attributes:
         rest: begin and end of the standstill, and the first moments of motion.
-        time: times of its positions [k], s.
-        q: positions [k] of [n], rad.
+        time: times of the positions [k], s.
+        q: positions, a list of k arrays [n], rad.
         way: times and positions without pauses.
         start: time at which the plan has begun [s]; None before the arm has left its
             position.
@@ -149,8 +167,9 @@ class _Motion:
     """
 
     def __init__(self, rest: tuple[Point, Point], q: Array) -> None:
-        time = rest[-1][0]
-        self.rest = list(rest)
+        _, departed = rest
+        time = departed.time
+        self.rest = [*rest]
         self.time = [time]
         self.q = [q]
         self.way = [(time, q)]
@@ -162,7 +181,7 @@ class _Motion:
         """Add a position [n], rad, at a time [s]."""
         self.time.append(now)
         self.q.append(q)
-        # noise at standstill is no way
+        # Noise at standstill is no way.
         if np.abs(q - self.way[-1][1]).max() > 0.2 * AWAY:
             self.way.append((now, q))
 
@@ -213,7 +232,7 @@ class _Expected:
     ) -> MeterReading | str | None:
         """Take the present position; returns the energy of the motion once it has ended."""
         for motion in list(self.motions):
-            if motion.time[-1] - motion.time[0] < 4.0 * TIME_TOLERANCE:
+            if motion.time[-1] - motion.time[0] < _WINDOW:
                 motion.rest.append(recent[-1])
             if now - motion.time[0] > 4.0 * self.duration + LATEST:
                 self.motions.remove(motion)
@@ -245,7 +264,7 @@ class _Expected:
         if left is None or self.begins is None:
             return
         start = left - self.begins
-        rested = motion.rest[0][0] - TIME_TOLERANCE <= start
+        rested = motion.rest[0].time - TIME_TOLERANCE <= start
         motion.start = start
         motion.refused = not (rested and since + EARLIEST <= start <= since + LATEST)
 
@@ -280,7 +299,7 @@ class _Expected:
         time = known[rows] - start
         q = q[rows]
         shift = 0.0
-        for _ in range(5):  # Gauss-Newton for the shift of time
+        for _ in range(_SHIFTS):
             error = q - self.at(time - shift)
             ahead = self.at(time - shift + 0.5 * PERIOD)
             behind = self.at(time - shift - 0.5 * PERIOD)
@@ -317,19 +336,19 @@ def _departure(time: Array, q: Array, first: Array) -> float | None:
 
 
 def _by_way(q: Array) -> Array:
-    """Positions [k, n], rad, at even shares of their way [200, n]."""
+    """Positions [k, n], rad, at even shares of their way [_WAY_POINTS, n]."""
     way = np.append(0.0, np.linalg.norm(np.diff(q, axis=0), axis=1).cumsum())
-    even = np.linspace(0.0, way[-1], 200)
+    even = np.linspace(0.0, way[-1], _WAY_POINTS)
     return np.column_stack([np.interp(even, way, each) for each in q.T])
 
 
 def _at(points: Sequence[Point], time: float) -> MeterReading:
     """The energy at a time [s], interpolated between points, at least two."""
-    place = bisect_left([known for known, _ in points], time)
+    place = bisect_left([point.time for point in points], time)
     after = min(max(place, 1), len(points) - 1)
-    begin, first = points[after - 1]
-    end, second = points[after]
+    begin = points[after - 1]
+    end = points[after]
     share = 0.0
-    if end > begin:
-        share = min(max((time - begin) / (end - begin), 0.0), 1.0)
-    return first + (second - first) * share
+    if end.time > begin.time:
+        share = min(max((time - begin.time) / (end.time - begin.time), 0.0), 1.0)
+    return begin.reading + (end.reading - begin.reading) * share

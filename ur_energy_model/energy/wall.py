@@ -18,6 +18,7 @@ import numpy as np
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.meter_readings import (
     FINE,
+    READING,
     READING_FIELDS,
     Compared,
     MeterReadings,
@@ -269,14 +270,14 @@ class RecordedWall:
         # sum to the integrals over the time of the readings.
         best, left = best_pair(self._gram)
         sums = self._gram[best, :SUPPLY].sum(axis=0)
-        metered = float(sums[-1])
+        metered = float(sums[READING])
         seconds = float(sums[:SUPPLY].sum())
         rest = terms - sums[:TERMS]
         all_seconds = float(terms[:SUPPLY].sum())
         share = 1.0 - seconds / max(all_seconds, seconds, 1e-9)
         std = model.deviation(rest, share * self._channels.deviations_of_total(net))
         rounded = rounding(self._readings.resolution) * seconds
-        # Readings that come irregularly count for more or less time than theirs.
+        # Readings that come irregularly count for more or less time than they cover.
         irregular = np.sqrt(left * seconds / self._count)
         return WallEnergy(
             metered + float(model.value(rest)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ur_energy_model.identification.target_moment import (
     COUNT,
     DELAY,
     GRAVITY,
-    GRAVITY_STD,
+    KNOWN_GRAVITY_STD,
     MASS,
     MASS_STD,
     SetupPrior,
@@ -44,6 +45,13 @@ from ur_energy_model.typing import Array, Mask
 
 _IDENTIFIED = 0.05
 """Relative standard deviation below which an inertia counts as identified."""
+_TILT = 1.0  # angle from the stated mounting from which a warning is due [degrees]
+_LEAST_CHANGE = (
+    0.05  # difference from the stated payload from which a warning is due [kg]
+)
+_KNOWN_MASS_STD = (
+    0.3  # deviation of a payload that is known well enough for a warning [kg]
+)
 _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
 
 
@@ -148,21 +156,23 @@ def estimate_dynamics(
         )
     solver = TargetMomentSolver(columns, useful)
     n = robot.dof
-    unknowns, std, inertia_std, tensors = solver.solve()
-    setups = unknowns[columns.common :].reshape(-1, COUNT)
-    setups_std = std[columns.common :].reshape(-1, COUNT)
+    found = solver.solve()
+    setups = found.unknowns[columns.common :].reshape(-1, COUNT)
+    setups_std = found.std[columns.common :].reshape(-1, COUNT)
     entries = tuple(map(_estimated_setup, useful, setups, setups_std))
-    longest = max(entries, key=lambda entry: entry.samples)
-    squares = solver.squares(unknowns).sum(axis=0)
+    longest = max(entries, key=attrgetter("samples"))
+    squares = solver.squares(found.unknowns).sum(axis=0)
     moved = solver.moved
-    inertia = unknowns[:n]
+    inertias = slice(0, n)  # the first of the unknowns
+    inertia = found.unknowns[inertias]
+    is_identified = found.std[inertias] < _IDENTIFIED * np.abs(inertia)
     return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,
         reflected_inertia=np.where(moved, inertia, expected_inertia(robot).value),
-        std=np.where(moved, inertia_std, np.nan),
-        identified=moved & (std[:n] < _IDENTIFIED * np.abs(inertia)),
-        link_tensors=tensors,
+        std=np.where(moved, found.inertia_std, np.nan),
+        identified=moved & is_identified,
+        link_tensors=found.tensors,
         recordings=entries,
         rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
         warnings=tuple(line for entry in entries for line in entry.warnings),
@@ -200,7 +210,7 @@ def _estimated_setup(
     source = data.stated.source
     warnings = []
     angle = np.degrees(angle_between(stated.gravity, found.gravity))
-    if angle > 1.0 and gravity_std < 0.3:
+    if angle > _TILT and gravity_std < KNOWN_GRAVITY_STD:
         reference = "the configured mounting" if source == "configured" else "upright"
         vector = ", ".join(f"{value:.2f}" for value in found.gravity)
         warnings.append(
@@ -208,12 +218,12 @@ def _estimated_setup(
             f"{reference} (gravity {vector} m/s^2); the estimate is used"
         )
     change = abs(found.payload.mass - stated.payload.mass)
-    if change > max(0.05, 4 * mass_std) and mass_std < 0.3:
+    if change > max(_LEAST_CHANGE, 4 * mass_std) and mass_std < _KNOWN_MASS_STD:
         warnings.append(
             f"{data.source}: target_moment shows a payload of {found.payload.mass:.2f} kg where "
             f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[source]}; the estimate is used"
         )
-    decided = gravity_std < 0.1 * GRAVITY_STD and mass_std < 0.25 * MASS_STD
+    decided = gravity_std < KNOWN_GRAVITY_STD and mass_std < 0.25 * MASS_STD
     return EstimatedSetup(
         source=data.source,
         stated=data.stated,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_matrix, csc_matrix, diags
@@ -143,6 +144,8 @@ COUNT = 14  # number of unknowns
 GRAVITY_STD = 3.0
 """Of each component of gravity [m/s^2]: users often forget to state the mounting."""
 MASS_STD = 2.0  # of the mass of the payload [kg]
+KNOWN_GRAVITY_STD = 0.1 * GRAVITY_STD
+"""Deviation of a component of gravity below which the motion shows the mounting [m/s^2]."""
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
 _MAGNITUDE_STD = 0.02  # of the magnitude of gravity [m/s^2]
 _INERTIA_STD = 0.2  # of reflected inertias, relative
@@ -156,6 +159,40 @@ _ROUNDS = 4  # number of rounds in which noise levels are estimated
 _STEPS = 50  # largest number of steps of one descent
 _CONVERGED = 1e-10  # relative reduction of the squares at which the descent ends
 _NEGLIGIBLE = 1e-12  # expected reduction at which it ends
+
+
+class TargetMomentSolution(NamedTuple):
+    """Unknowns of an arm with n joints as target_moment shows them.
+
+    Attributes:
+        unknowns: common unknowns, then COUNT unknowns of each setup [unknowns].
+        std: standard deviations of the unknowns, for link tensors held fixed [unknowns].
+        inertia_std: standard deviations of the reflected inertias, tensors free [n],
+            kg m^2.
+        tensors: tensors of the moving links; None unless requested.
+    """
+
+    unknowns: Array
+    std: Array
+    inertia_std: Array
+    tensors: LinkTensors | None
+
+
+class _Linearised(NamedTuple):
+    """Residuals of one setup, and their change with the common and its own unknowns.
+
+    Attributes:
+        torque: coefficients of the columns of the Gram matrix [k]; the residual of a
+            torque is the product of a row with them.
+        torque_slopes: change of these coefficients [k, unknowns].
+        magnitude: residual of the magnitude of gravity, over its deviation.
+        magnitude_slopes: change of this residual [unknowns].
+    """
+
+    torque: Array
+    torque_slopes: Array
+    magnitude: float
+    magnitude_slopes: Array
 
 
 class TargetMomentSolver:
@@ -212,22 +249,17 @@ class TargetMomentSolver:
         self.mean = np.concatenate(means)
         self.spread = np.concatenate(spreads)
 
-    def solve(self) -> tuple[Array, Array, Array, LinkTensors | None]:
+    def solve(self) -> TargetMomentSolution:
         """Least squares with iterated noise levels.
 
         Setups that do not determine the mounting borrow it from one that does: an arm is
         rarely remounted between recordings of one identification.
-
-        Returns:
-            Unknowns; their standard deviations, for link tensors held fixed; standard
-            deviations of the reflected inertias, tensors free [n]; and tensors of the
-            moving links, None unless requested.
         """
         unknowns, std = self._fit(self.mean)
         worst = np.array([std[own][GRAVITY].max() for own in self._own])
         best = self._own[int(np.argmin(worst))]
-        unsure = np.flatnonzero(worst > 0.1 * GRAVITY_STD).tolist()
-        if worst.min() <= 0.1 * GRAVITY_STD and unsure:
+        unsure = np.flatnonzero(worst > KNOWN_GRAVITY_STD).tolist()
+        if worst.min() <= KNOWN_GRAVITY_STD and unsure:
             for index in unsure:
                 gravity = self._own[index].start + np.arange(COUNT)[GRAVITY]
                 self.mean[gravity] = unknowns[best][GRAVITY]
@@ -235,8 +267,8 @@ class TargetMomentSolver:
             unknowns, std = self._fit(unknowns)
         inertia_std = std[: self.robot.dof]
         if not self.columns.tensors:
-            return unknowns, std, inertia_std, None
-        # the possible tensors nearest to those found; then the rest
+            return TargetMomentSolution(unknowns, std, inertia_std, None)
+        # The possible tensors nearest to the fitted ones; then the other unknowns.
         where = slice(self.robot.dof, self.columns.common)
         tensors = self._possible_tensors(unknowns, std, where)
         change = tensors.values - self.robot.inertia[~self.robot.fixed]
@@ -245,13 +277,13 @@ class TargetMomentSolver:
         start = unknowns.copy()
         start[where] = self.mean[where]
         unknowns, std = self._fit(start)
-        return unknowns, std, inertia_std, tensors
+        return TargetMomentSolution(unknowns, std, inertia_std, tensors)
 
     def _possible_tensors(self, unknowns: Array, std: Array, where: slice) -> LinkTensors:
-        """Physically possible tensors nearest to those found.
+        """Physically possible tensors nearest to the fitted ones.
 
         Args:
-            unknowns: unknowns as found.
+            unknowns: unknowns as fitted.
             std: standard deviations of the unknowns.
             where: places of the deviations of the tensors.
         """
@@ -269,7 +301,7 @@ class TargetMomentSolver:
         """Sums of squared torque residuals of the setups per joint [s, n], (N m)^2."""
         out = []
         for index, entry in enumerate(self.data):
-            values = self._linearised(unknowns, index)[0]
+            values = self._linearised(unknowns, index).torque
             out.append(np.einsum("i,jik,k->j", values, entry.gram, values))
         return np.asarray(np.maximum(out, 0.0))
 
@@ -279,7 +311,7 @@ class TargetMomentSolver:
         lower = np.full(len(self.mean), -np.inf)
         lower[masses] = 0.0
         unknowns = start.copy()
-        # a massless body has no centre
+        # A massless body has no centre.
         unknowns[masses] = np.maximum(unknowns[masses], 0.5)
         samples = np.array([[entry.samples] for entry in self.data])
         for _ in range(_ROUNDS):
@@ -288,14 +320,15 @@ class TargetMomentSolver:
             self._weights = noise**-2.0
         # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory.
         # Scores of a setup scatter over blocks of time.
-        factors = splu(self._normal_equations(unknowns)[2])
+        _, _, information = self._normal_equations(unknowns)
+        factors = splu(information)
         scatters = []
         for index, entry in enumerate(self.data):
-            coefficients, slopes, _, unit = self._linearised(unknowns, index)
+            local = self._linearised(unknowns, index)
             weighted = np.einsum("j,bjik->bik", self._weights[index], entry.grams.blocks)
-            scatters.append(
-                score_scatter(weighted @ coefficients @ slopes) + np.outer(unit, unit)
-            )
+            scores = weighted @ local.torque @ local.torque_slopes
+            of_magnitude = np.outer(local.magnitude_slopes, local.magnitude_slopes)
+            scatters.append(score_scatter(scores) + of_magnitude)
         scatter = self._assembled(scatters)
         variance = np.empty(len(unknowns))
         for rows in (slice(0, self.columns.common), *self._own):
@@ -318,8 +351,9 @@ class TargetMomentSolver:
                 step[held] = 0.0
                 trial = np.maximum(unknowns + step, lower)
                 found = self._normal_equations(trial)
-                gain = cost - found[0]
-                # nothing to be gained
+                trial_cost, _, _ = found
+                gain = cost - trial_cost
+                # Nothing can be gained.
                 if gain <= 0.0 and -gradient @ step < _NEGLIGIBLE * cost:
                     return unknowns
                 damping *= 0.1 if gain > 0.0 else 10.0
@@ -331,16 +365,8 @@ class TargetMomentSolver:
                 break
         return unknowns
 
-    def _linearised(
-        self, unknowns: Array, index: int
-    ) -> tuple[Array, Array, float, Array]:
-        """One setup's residuals, and their change with the unknowns concerned.
-
-        Returns:
-            Coefficients of the Gram matrix's columns, whose product is the residual, and
-            their change [coefficients, unknowns]; residual of the magnitude of gravity,
-            and its change [unknowns].
-        """
+    def _linearised(self, unknowns: Array, index: int) -> _Linearised:
+        """Residuals of one setup, by its number, and their change with its unknowns."""
         own = unknowns[self._own[index]]
         columns = self.columns
         payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
@@ -362,7 +388,8 @@ class TargetMomentSolver:
         excess = float(magnitude - expected) / _MAGNITUDE_STD
         unit = np.zeros(columns.common + COUNT)
         unit[columns.common :][GRAVITY] = own[GRAVITY] / magnitude / _MAGNITUDE_STD
-        return np.concatenate([torque, delay * torque, recorded]), slopes, excess, unit
+        coefficients = np.concatenate([torque, delay * torque, recorded])
+        return _Linearised(coefficients, slopes, excess, unit)
 
     def _normal_equations(self, unknowns: Array) -> tuple[float, Array, csc_matrix]:
         """Sum of squares, half its gradient [unknowns], and the information; priors included."""
@@ -374,10 +401,12 @@ class TargetMomentSolver:
             # Coefficients are common to the joints, so their weighted Gram matrices add
             # up.
             gram = np.einsum("j,jik->ik", self._weights[index], entry.gram)
-            coefficients, slopes, excess, unit = self._linearised(unknowns, index)
-            now = gram @ coefficients
-            cost += float(coefficients @ now) + excess**2
-            gradient[self._concerned[index]] += now @ slopes + excess * unit
+            local = self._linearised(unknowns, index)
+            slopes = local.torque_slopes
+            unit = local.magnitude_slopes
+            now = gram @ local.torque
+            cost += float(local.torque @ now) + local.magnitude**2
+            gradient[self._concerned[index]] += now @ slopes + local.magnitude * unit
             blocks.append(slopes.T @ gram @ slopes + np.outer(unit, unit))
         return cost, gradient, self._assembled(blocks)
 

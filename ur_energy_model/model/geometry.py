@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import coal
 import numpy as np
@@ -52,7 +52,7 @@ class Capsule:
         start: one end of the segment [3], m, in the link's DH frame (base frame for link
             0).
         end: the other end [3], m.
-        radius: around the segment [m].
+        radius: radius around the segment [m].
     """
 
     link: int
@@ -70,7 +70,7 @@ class Wall:
     """A half-space that the arm must not enter: points with normal . x < offset (base frame).
 
     Attributes:
-        name: such as "table".
+        name: name of the half-space, such as "table".
         normal: unit vector towards the free side [3].
         offset: offset of the plane from the origin of the base frame, along the normal
             [m].
@@ -263,40 +263,30 @@ class ArmGeometry:
         near = fast < fast.min() + _NEARLY
         near[::_SPARSE] = True
         links, _ = self._dynamics.frames(q)
-        shapes = []
-        places = []
-        for capsule in self.capsules:
-            along = capsule.end - capsule.start
-            length = float(np.linalg.norm(along))
-            turn = np.eye(3)
-            if length > 0:
-                z_axis = np.array([0.0, 0.0, 1.0])
-                turn = pin.Quaternion.FromTwoVectors(z_axis, along).matrix()
-            shapes.append(coal.Capsule(capsule.radius, length))
-            middle = (capsule.start + capsule.end) / 2
-            places.append(pin.SE3(turn, middle).homogeneous)
-        names = [
-            LINK_NAMES[k] if k < len(LINK_NAMES) else f"link {k}" for k in self._link
-        ]
-        # Numbers and names of both bodies; behind the capsules there are the walls.
-        pairs = [(i, j, names[i], names[j]) for i, j in self._pairs.tolist()]
-        for k, wall in enumerate(self.walls, len(shapes)):
-            shapes.append(coal.Halfspace(wall.normal, wall.offset))
-            pairs += [(i, k, names[i], wall.name) for i in self._free.tolist()]
+        bodies = [_collision_body(capsule) for capsule in self.capsules]
+        shapes = [body.shape for body in bodies]
+        shapes += [coal.Halfspace(wall.normal, wall.offset) for wall in self.walls]
+        places = np.array([body.place for body in bodies])
+        names = [_link_name(link) for link in self._link.tolist()]
+        names += [wall.name for wall in self.walls]
+        pairs = self._pairs.tolist()
+        # The walls are behind the capsules.
+        for wall in range(len(bodies), len(shapes)):
+            pairs += [[body, wall] for body in self._free.tolist()]
         request = coal.DistanceRequest()
         result = coal.DistanceResult()
         best = Clearance(np.inf, ("", ""), 0)
         for sample in np.flatnonzero(near).tolist():
-            poses = links[sample, self._link] @ np.array(places)
+            poses = links[sample, self._link] @ places
             where = [coal.Transform3s(pose[:3, :3], pose[:3, 3]) for pose in poses]
             where += [coal.Transform3s.Identity()] * len(self.walls)
-            for i, j, *pair in pairs:
+            for i, j in pairs:
                 result.clear()
                 value = coal.distance(
                     shapes[i], where[i], shapes[j], where[j], request, result
                 )
                 if value < best.distance:
-                    best = Clearance(float(value), (pair[0], pair[1]), sample)
+                    best = Clearance(float(value), (names[i], names[j]), sample)
         return best
 
     def fastest_point(self, q: Array, qd: Array) -> Array:
@@ -344,12 +334,49 @@ class ArmGeometry:
         return ends, joints[..., :3, 2], joints[..., :3, 3]
 
 
+class _Body(NamedTuple):
+    """A capsule as coal takes it.
+
+    Attributes:
+        shape: capsule along the z axis, its middle at the origin.
+        place: pose of this capsule in the frame of its link [4, 4].
+    """
+
+    shape: coal.Capsule
+    place: Array
+
+
+def _collision_body(capsule: Capsule) -> _Body:
+    """The body of a capsule."""
+    along = capsule.end - capsule.start
+    length = float(np.linalg.norm(along))
+    turn = np.eye(3)
+    if length > 0:
+        z_axis = np.array([0.0, 0.0, 1.0])
+        turn = pin.Quaternion.FromTwoVectors(z_axis, along).matrix()
+    middle = (capsule.start + capsule.end) / 2
+    place = pin.SE3(turn, middle).homogeneous
+    return _Body(coal.Capsule(capsule.radius, length), place)
+
+
+def _link_name(link: int) -> str:
+    """Name of a link, by its number; links of longer arms have no names."""
+    return LINK_NAMES[link] if link < len(LINK_NAMES) else f"link {link}"
+
+
 def _point_speeds(
     point: Array, link: Array, normal: Array, axes: Array, origins: Array
 ) -> Array:
-    """Speed of points along normals per joint velocity [samples, pairs, n].
+    """Speed of points along normals per joint velocity [samples, pairs, n], m/rad.
 
     Joint k moves a point p of the links after it with axis_k x (p - origin_k).
+
+    Args:
+        point: points in the base frame [samples, pairs, 3], m.
+        link: links that the points are fixed to [pairs].
+        normal: unit vectors [samples, pairs, 3].
+        axes: axes of the joints in the base frame [samples, n, 3].
+        origins: points on these axes [samples, n, 3], m.
     """
     arm = point[:, :, None] - origins[:, None]
     speed = np.einsum("kpji,kpi->kpj", np.cross(axes[:, None], arm), normal)
