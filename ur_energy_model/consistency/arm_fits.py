@@ -18,12 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.consistency.controller_torque import (
+    BARE,
+    GRAVITY,
+    PAYLOAD,
+    RowLayout,
     TorqueColumns,
     has_targets,
     torque_rows,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import MASS
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -32,8 +37,7 @@ TARGET_SAMPLES = 600
 _THINNED = 4  # rows of filtered motion per row that is used: the filter passes 2.5 Hz
 FILTERED_RATE = 12.5  # samples used of a second of filtered motion [Hz]
 _ROUNDS = 6  # iterations of the joints' noise levels
-# smallest noise level [N m], about the rounding in the controller
-_LEAST_NOISE = 1e-3
+_LEAST_NOISE = 1e-3  # smallest noise level, about the rounding in the controller [N m]
 _DEPENDENT = 1e-9  # smaller eigenvalues of the scaled information are not determined
 _LEAST_SCALE = 0.01
 """Least scale of a joint's torque, as a share of the largest torque of any joint."""
@@ -74,6 +78,7 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
         MissingFieldError: without target_moment, or without any position and speed.
     """
     columns = TorqueColumns(robot)
+    layout = RowLayout(columns.width)
     measured = not all(map(has_targets, windows))
     seconds = sum(float(part.time[-1] - part.time[0]) for part in windows if len(part))
     rate = TARGET_SAMPLES / max(seconds, 1.0)
@@ -84,9 +89,8 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
             if measured:
                 rows = rows[::_THINNED]
             if len(rows):
-                # A row is [columns, their slopes, torque, its slope, its curve, 1].
-                known.append(rows[:, :, : columns.width])
-                torques.append(rows[:, :, 2 * columns.width])
+                known.append(rows[:, :, layout.columns])
+                torques.append(rows[:, :, layout.torque])
     if not known:
         return None
     return _solved(np.concatenate(known), np.concatenate(torques), measured=measured)
@@ -95,17 +99,17 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
 def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
     """Weighted least squares with coefficients common to the joints.
 
-    The weight of a joint is that of its own residual, which is found in some rounds.
+    A joint is weighted by its residual, which is found in some rounds.
 
     Args:
-        columns: columns [samples, n, p]; the first is the torque of the bare arm without gravity,
-            its coefficient 1, the next three are those of gravity, then those of the
-            payload.
+        columns: columns of `TorqueColumns` [samples, n, p]; the torque of the bare arm has
+            the coefficient 1.
         torque: torque [samples, n], N m.
         measured: whether the motion is the measured one.
     """
-    free = columns[:, :, 1:]
-    rest = torque - columns[:, :, 0]
+    first = BARE + 1  # the first of the free columns
+    free = columns[:, :, first:]
+    rest = torque - columns[:, :, BARE]
     by_joint = np.ascontiguousarray(np.swapaxes(free, 0, 1))
     grams = np.swapaxes(by_joint, 1, 2) @ by_joint
     right = np.einsum("jsp,sj->jp", by_joint, rest)
@@ -125,11 +129,12 @@ def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
         rms = np.sqrt(np.mean(residual**2, axis=0))
         noise = np.maximum(rms, _LEAST_NOISE)
     variance = np.maximum(torque.var(axis=0), _LEAST_NOISE**2)
+    found = np.append(1.0, coefficients)
     return TorqueFit(
         misfit=rms / scale,
         r2=1.0 - rms**2 / variance,
-        gravity=float(np.linalg.norm(coefficients[:3])),
-        mass=float(coefficients[3]),
+        gravity=float(np.linalg.norm(found[GRAVITY])),
+        mass=float(found[PAYLOAD][MASS]),
         measured=measured,
         samples=len(torque),
     )
@@ -141,9 +146,9 @@ def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
 def tool_scatter(robot: RobotDescription, q: Array, position: Array) -> float:
     """Scatter of the tool that an arm must have to be where the controller has its tool [m].
 
-    The tool is a point fixed to the flange. For the arm that was recorded the scatter is
-    that of its calibration (nominal lengths differ from it by a millimetre or two),
-    whatever the tool is.
+    The tool is a point fixed to the flange. For the arm that was recorded the scatter comes
+    from its calibration alone (nominal lengths differ from calibrated ones by a millimetre
+    or two), whatever the tool is.
 
     Args:
         robot: the arm, with the base frame of the controller.

@@ -28,9 +28,14 @@ from ur_energy_model.typing import Array
 # it is linear, so any number of samples reduces to one Gram matrix per joint, on which
 # any setup is evaluated cheaply.
 
-_BODY = setup.COUNT
-_STATIC = setup.FIRST_MOMENT.stop
-"""Parameters of a payload that gravity acts on: mass and first moments."""
+_BODY = setup.COUNT  # number of parameters of a payload
+_STATIC = setup.STATIC.stop  # number of these parameters that gravity acts on
+BARE = 0
+GRAVITY = slice(1, 4)
+PAYLOAD = slice(4, 4 + _BODY)
+_PRODUCTS = slice(PAYLOAD.stop, PAYLOAD.stop + 3 * _STATIC)
+"""Places of the columns: bare arm without gravity, gravity [3], payload [10], and products of
+gravity with the payload's mass and first moments [12]. The common unknowns follow."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class TorqueColumns:
     @property
     def width(self) -> int:
         """Number of columns."""
-        return 1 + 3 + _BODY + 3 * _STATIC + self.common
+        return _PRODUCTS.stop + self.common
 
     @cached_property
     def _dynamics(self) -> ArmDynamics:
@@ -97,7 +102,7 @@ class TorqueColumns:
             common: reflected inertias, joint side [n], kg m^2, and with `tensors` the
                 deviations of the link tensors [6 n], kg m^2.
         """
-        products = np.outer(gravity, payload[:_STATIC]).ravel()
+        products = np.outer(gravity, payload[setup.STATIC]).ravel()
         return np.concatenate([np.ones(1), gravity, payload, products, common])
 
     def slopes(self, gravity: Array, payload: Array, changes: Array) -> Array:
@@ -113,19 +118,46 @@ class TorqueColumns:
             Derivatives [width, unknowns].
         """
         common = self.common
-        first = self.width - self.common
-        out = np.zeros((self.width, common + 3 + changes.shape[1]))
-        out[first:, :common] = np.eye(common)
+        at_common = slice(0, common)
         at_gravity = slice(common, common + 3)
         at_payload = slice(common + 3, None)
-        out[1:4, at_gravity] = np.eye(3)
-        out[4 : 4 + _BODY, at_payload] = changes
-        out[4 + _BODY : first, at_gravity] = np.kron(np.eye(3), payload[:_STATIC, None])
-        out[4 + _BODY : first, at_payload] = np.kron(gravity[:, None], changes[:_STATIC])
+        by_gravity = np.kron(np.eye(3), payload[setup.STATIC, None])
+        by_payload = np.kron(gravity[:, None], changes[setup.STATIC])
+        out = np.zeros((self.width, common + 3 + changes.shape[1]))
+        out[_PRODUCTS.stop :, at_common] = np.eye(common)
+        out[GRAVITY, at_gravity] = np.eye(3)
+        out[PAYLOAD, at_payload] = changes
+        out[_PRODUCTS, at_gravity] = by_gravity
+        out[_PRODUCTS, at_payload] = by_payload
         return out
 
 
 # Rows of these columns and the recorded torque, block by block.
+
+
+class RowLayout:
+    """Places of the entries of a row of `torque_rows`.
+
+    Args:
+        width: number of columns of the torque.
+
+    Attributes:
+        columns: columns of the torque [width], N m per unit of their coefficients.
+        slopes: change of the columns with a later torque [width], per second.
+        torque: recorded torque [N m].
+        torque_slope: slope of the torque [N m/s].
+        torque_curve: curvature of the torque [N m/s^2].
+        size: number of entries; the last one is 1 and counts the samples.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.columns = slice(0, width)
+        self.slopes = slice(width, 2 * width)
+        self.torque = 2 * width
+        self.torque_slope = 2 * width + 1
+        self.torque_curve = 2 * width + 2
+        self.size = 2 * width + 4
+
 
 Columns = Callable[[Array, Array, Array], Array]
 TARGET_RATE = 50.0  # samples per second used of noise-free targets [Hz]; more add nothing
@@ -136,14 +168,14 @@ Measured on recordings of a UR3e and two UR5e at 25, 50 and 500 Hz: the torque r
 proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 ms.
 """
 BLOCK = 2.0  # duration of a block of time [s]
-# blocks whose columns are computed together: columns of few samples cost more each
 _GROUP = 30
-_STEP = 0.001
-_GRID_RATE = 100.0
-_ACCELERATION_BANDWIDTH = 15.0
-# common filter of both sides [Hz]: arm motion lies below it, mostly noise above
+"""Number of blocks whose columns are computed together: columns of few samples cost more each."""
+_STEP = 0.001  # step of the delay for the slopes of the columns [s]
+_GRID_RATE = 100.0  # rate of the grid on which measured motion is differentiated [Hz]
+_ACCELERATION_BANDWIDTH = 15.0  # bandwidth of the differentiated motion [Hz]
 _BANDWIDTH = 2.5
-_EDGE = 0.4  # dropped at either end of a filtered stretch [s]
+"""Common filter of torque and columns [Hz]: arm motion lies below it, mostly noise above."""
+_EDGE = 0.4  # time that is dropped at either end of a filtered stretch [s]
 _PURPOSE = "estimating setup and motor inertia"
 
 
@@ -162,8 +194,8 @@ def torque_rows(
     torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @
     coefficients,
 
-    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per
-    second (squared). With recorded targets the torque is computed from the position of
+    and a row is [columns, column slopes, torque, torque slope, torque curve, 1], see
+    `RowLayout`. With recorded targets the torque is computed from the position of
     POSITION_DELAY earlier, and `rate` samples per second are used [Hz]; without, motion,
     torque and columns pass the same filter. Blocks are BLOCK long.
 

@@ -49,9 +49,9 @@ class Cycle:
     Attributes:
         number: 1 for the first one; numbers go on with the energy counters, over restarts
             of the program.
-        start: host time, which is the time of ROS [ns since 1970]; time of the controller's
-            clock where the samples have no host time.
-        end: likewise.
+        start: time of the start, by the host's clock, which is the clock of ROS [ns since
+            1970]; by the controller's clock where the samples have no host time.
+        end: time of the end, by the clock of `start` [ns].
         reading: energies of all channels during the cycle.
         peak_power: largest total power [W].
         program: name of the loaded program; None if unknown.
@@ -154,10 +154,10 @@ class CycleCounter:
     def __init__(self, number: int = 0) -> None:
         self.number = number
         self._marks: deque[tuple[int, MeterReading]] = deque(maxlen=MOST_MARKS)
+        # Largest total power from each mark to the next one [W].
         self._peaks: deque[float] = deque(maxlen=MOST_MARKS)
-        """Largest total power from each mark on [W]."""
+        # Marks since the end of the last cycle; None before the first cycle.
         self._since: int | None = None
-        """Marks since the end of the last cycle; None before the first cycle."""
         self._usual = 0.0  # duration of the last cycle without an outage [s]
 
     def change_channels(self, convert: Callable[[MeterReading], MeterReading]) -> None:

@@ -35,10 +35,10 @@ class SessionStandby(NamedTuple):
     """Standby power of a session.
 
     Attributes:
-        anchored: whether the recording has shown it; else it is the model's.
-        standby: the power [W].
-        standby_std: its standard deviation [W].
-        still_seconds: settled standstill that has shown it [s].
+        anchored: whether the recording has shown the power; else it is the model's.
+        standby: standby power [W].
+        standby_std: standard deviation of the standby power [W].
+        still_seconds: settled standstill that has shown the power [s].
     """
 
     anchored: bool
@@ -99,9 +99,9 @@ class EnergySummary:
         contradictions: statements about the recording that it does not agree with; also
             in `warnings`, in words.
         serials: serial numbers of the arms of model and recording, see
-            `telemetry_checks.serials`.
+            `matched_model.serials`.
         controller_constants: torque constants that the recording's controller states.
-        same_arm: whether these are the model's; None where unknown.
+        same_arm: whether these constants are the model's; None where unknown.
     """
 
     names: tuple[str, ...]

@@ -45,7 +45,7 @@ class PlanPowers:
         self.std = std
         self._direction = FrictionDirection(model.presliding)
         self._supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
-        self._last = 0.0
+        self._last = 0.0  # time of the last sample [s]
         self._rated_torque = model.description().max_torque
         self.overload = np.zeros(model.dof)
 
@@ -241,7 +241,7 @@ def _check_limits(
         InputError: with the joint and its limit.
     """
     fastest = SPEED_TOLERANCE * robot.max_velocity
-    most_qdd = rated_limits(robot)["target_qdd"][1]
+    _, most_qdd = rated_limits(robot)["target_qdd"]
     positions = np.abs(q).max(axis=0)
     speeds = np.abs(qd).max(axis=0)
     accelerations = np.abs(qdd).max(axis=0)

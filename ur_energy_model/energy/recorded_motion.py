@@ -53,8 +53,9 @@ class RecordedMotion:
     Attributes:
         telemetry: all fields that were read.
         q: targets, or smoothed measurements [k, n], rad.
-        qd: likewise [k, n], rad/s.
-        qdd: likewise [k, n], rad/s^2; None where the targets' were not recorded.
+        qd: velocities of `q` [k, n], rad/s.
+        qdd: accelerations of `q` [k, n], rad/s^2; None where target accelerations were not
+            recorded beside target positions.
         measured: whether q and qd are smoothed measurements.
         cut: whether the recording is longer than what was read.
     """

@@ -172,7 +172,9 @@ def fit_power_null(
     recordings: Sequence[SessionData], robot: RobotDescription
 ) -> Array | None:
     """Coefficients of `supply_columns` [3] by least squares; None without bus power."""
-    gram = np.zeros((4, 4))  # of the three columns and the power
+    columns = slice(0, 3)
+    power_column = 3
+    gram = np.zeros((4, 4))  # Gram matrix of the three columns and the power
     for recording in recordings:
         for _, qd, current, power in recording.supply():
             rows = np.column_stack([supply_columns(robot, qd, current), power])
@@ -181,7 +183,9 @@ def fit_power_null(
     samples = gram[0, 0]  # the first column is 1
     if not samples > 3:
         return None
-    return np.asarray(np.linalg.lstsq(gram[:3, :3], gram[:3, 3], rcond=None)[0])
+    normal = gram[columns, columns]
+    coefficients, *_ = np.linalg.lstsq(normal, gram[columns, power_column], rcond=None)
+    return np.asarray(coefficients)
 
 
 def power_null_errors(

@@ -18,6 +18,7 @@ from ur_energy_model.consistency.controller_torque import (
     BLOCK,
     POSITION_DELAY,
     Columns,
+    RowLayout,
     TorqueColumns,
     has_targets,
     torque_rows,
@@ -370,19 +371,20 @@ class TargetMomentSolver:
         own = unknowns[self._own[index]]
         columns = self.columns
         payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
-        width = columns.width
+        row = RowLayout(columns.width)
         delay = own[DELAY]
         at_delay = columns.common + DELAY
         torque = columns.coefficients(own[GRAVITY], payload, unknowns[: columns.common])
-        recorded = (-1.0, -delay, -0.5 * delay**2, 0.0)
+        recorded = (-1.0, -delay, -0.5 * delay**2, 0.0)  # torque, slope, curve, 1
         changes = columns.slopes(
             own[GRAVITY], payload, inertial_slopes(own[MASS], own[CENTER])
         )
-        slopes = np.zeros((2 * width + 4, columns.common + COUNT))
-        slopes[:width, :at_delay] = changes
-        slopes[width : 2 * width, :at_delay] = delay * changes
-        slopes[width : 2 * width, at_delay] = torque
-        slopes[2 * width + 1 : 2 * width + 3, at_delay] = -1.0, -delay
+        slopes = np.zeros((row.size, columns.common + COUNT))
+        slopes[row.columns, :at_delay] = changes
+        slopes[row.slopes, :at_delay] = delay * changes
+        slopes[row.slopes, at_delay] = torque
+        slopes[row.torque_slope, at_delay] = -1.0
+        slopes[row.torque_curve, at_delay] = -delay
         expected = np.linalg.norm(self.mean[self._own[index]][GRAVITY])
         magnitude = np.linalg.norm(own[GRAVITY])
         excess = float(magnitude - expected) / _MAGNITUDE_STD

@@ -31,6 +31,13 @@ class ArmDynamics:
     Args:
         robot: the arm, n joints.
         setup: mounting and payload; upright and unloaded by default.
+
+    Attributes:
+        robot: the arm as given.
+        setup: mounting and payload as given.
+        model: pinocchio model with the payload.
+        bare: pinocchio model without the payload.
+        data: memory for computations with `model`.
     """
 
     def __init__(self, robot: RobotDescription, setup: Setup | None = None) -> None:
@@ -38,7 +45,6 @@ class ArmDynamics:
         self.setup = Setup() if setup is None else setup
         self.model, self._link_frames = _build(robot)
         self.bare = self.model.copy()
-        """The pinocchio model without payload."""
         payload = self.setup.payload
         if payload.mass or payload.inertia.any():
             self.model.appendBodyToJoint(
@@ -160,8 +166,9 @@ class ArmDynamics:
     def frames(self, q: Array) -> tuple[Array, Array]:
         """Poses of links and joints in the base frame, translations in m, at q [samples, n], rad.
 
-        Those of the base and the link DH frames [samples, n + 1, 4, 4], and of the joints
-        [samples, n, 4, 4]: joint k turns about the z axis of its frame.
+        Returns:
+            Poses of the base and of the links' DH frames [samples, n + 1, 4, 4], and poses
+            of the joints [samples, n, 4, 4]: joint k turns about the z axis of its frame.
         """
         links = np.empty((len(q), self.dof + 1, 4, 4))
         joints = np.empty((len(q), self.dof, 4, 4))
