@@ -101,6 +101,7 @@ def test_reports_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> No
     assert "use a model of this very arm" in capsys.readouterr().err
 
 
+@pytest.mark.truth
 def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     """Model from the unloaded run of the same UR10e; the controller has no payload set."""
     empty, loaded, model = (tmp_path / name for name in ("empty", "loaded", "model.yaml"))

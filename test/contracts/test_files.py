@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from mcap.reader import make_reader
-from rosbags.highlevel import AnyReader
 
 from test.conftest import Simulate
+from test.contracts.bag_readers import by_mcap, by_rosbags
 from test.contracts.golden import check, numbers, shape
 from test.contracts.surface import FIXTURES, fixture_copy, program, ur_energy
 
@@ -28,51 +25,6 @@ MODEL = FIXTURES / "model.yaml"
 WORK = FIXTURES / "work"
 PATIENCE = 240.0  # longest wait [s]
 SAVED = ("total/energy", "bus/energy", "standby/energy", "shoulder_pan_joint/energy")
-
-
-@dataclass
-class Content:
-    """A bag as another reader finds it: what each topic is, and the number of its messages."""
-
-    topics: dict[str, Any]
-    counts: dict[str, int]
-
-
-def by_mcap(bag: Path) -> Content:
-    """Read every message with the mcap package, with its checksums."""
-    topics = {}
-    counts = {}
-    for path in sorted(bag.glob("*.mcap")):
-        with path.open("rb") as file:
-            for schema, channel, _ in make_reader(
-                file, validate_crcs=True
-            ).iter_messages():
-                assert schema is not None
-                digest = hashlib.sha256(schema.data).hexdigest()[:16]
-                topics[channel.topic] = {
-                    "type": schema.name,
-                    "schema": f"{schema.encoding} {digest}",
-                    "encoding": channel.message_encoding,
-                }
-                counts[channel.topic] = counts.get(channel.topic, 0) + 1
-    return Content(topics, counts)
-
-
-def by_rosbags(bag: Path) -> Content:
-    """Read every message with rosbags, and decode the first of each topic."""
-    topics: dict[str, Any] = {}
-    counts: dict[str, int] = {}
-    with AnyReader([bag]) as reader:
-        for connection, _, raw in reader.messages():
-            topic = connection.topic
-            counts[topic] = counts.get(topic, 0) + 1
-            if topic in topics:
-                continue
-            message: Any = reader.deserialize(raw, connection.msgtype)
-            topics[topic] = {"type": connection.msgtype, "hash": connection.digest}
-            if topic == "/rtde/joint_telemetry":
-                topics[topic]["names"] = list(message.joint_names)
-    return Content(topics, counts)
 
 
 def topics_of(bag: Path) -> dict[str, Any]:
@@ -164,15 +116,6 @@ def check_a_killed_recorder_leaves_a_bag_that_others_read(recorded: Path) -> Non
     after = by_mcap(bag).counts
     assert all(after[topic] >= count for topic, count in left.counts.items())
     assert not [path for path in bag.iterdir() if path.suffix not in (".mcap", ".yaml")]
-
-
-def test_an_energy_bag(tmp_path: Path) -> None:
-    assert ur_energy("estimate", MODEL, WORK, "--bag", tmp_path / "energy").code == 0
-    mcap = by_mcap(tmp_path / "energy")
-    rosbags = by_rosbags(tmp_path / "energy")
-    assert mcap.counts == rosbags.counts
-    kinds = {name: mcap.topics[name] | rosbags.topics[name] for name in mcap.topics}
-    check("energy_bag", kinds)
 
 
 def test_learned_models_of_before_are_read(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from test.absent_rooms import needs_room
+from test.contracts.bag_readers import by_mcap, by_rosbags
 from test.contracts.golden import check, numbers, shape
 from test.contracts.surface import FIXTURES, ur_energy
 
@@ -111,6 +112,8 @@ WRITTEN_CSV = {
     "history_export": "out.csv", "history_cycles": "cycles.csv",
 }  # fmt: skip
 """Tables that a command writes: their columns, and the sum of each column of numbers."""
+WRITTEN_BAG = {"estimate": "energy"}
+"""Bags of energies: channels, schemas and type hashes as two other readers find them."""
 WRITTEN_FOLDER = {"optimize": "cheaper", "layouts": "layouts"}
 TABLES = ("seconds", "joint_seconds", "cycles", "health", "models")
 
@@ -152,6 +155,8 @@ def test_json(
         request.getfixturevalue("store")
     found = ur_energy(*run.words, "--json").json
     check(f"keys/{name}", shape(found))
+    if name in WRITTEN_BAG:
+        check_energy_bag(folder / WRITTEN_BAG[name])
     if run.tolerance is None:
         return
     values = {"json": numbers(found, CHANGING)}
@@ -161,6 +166,15 @@ def test_json(
         files = (folder / WRITTEN_FOLDER[name]).rglob("*.*")
         values["files"] = sorted(str(path.relative_to(folder)) for path in files)
     check(f"values/{name}", values, run.tolerance, FLOOR, run.loose)
+
+
+def check_energy_bag(bag: Path) -> None:
+    """Two readers find the same numbers of messages, and the topics of the contract."""
+    mcap = by_mcap(bag)
+    rosbags = by_rosbags(bag)
+    assert mcap.counts == rosbags.counts
+    kinds = {name: mcap.topics[name] | rosbags.topics[name] for name in mcap.topics}
+    check("energy_bag", kinds)
 
 
 def column_sums(path: Path) -> dict[str, object]:

@@ -27,6 +27,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 PERIOD = 2_000_000  # of the driver [ns]
 COUNT = 600  # messages of a driver, more than a second
+BUSY_COUNT = 900  # messages while all processors are busy
 NAMES = (*ROBOT.joint_names, "finger_joint", "track_joint")
 
 
@@ -104,7 +105,7 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
         "domain": cell.domain,
         "names": names,
         "namespace": "/cell_7",
-        "count": 1500,
+        "count": BUSY_COUNT,
     }
     options["folder"] = str(cell.folder)
     command = [sys.executable, "-m", "test.nodes.driver", json.dumps(options)]
@@ -122,7 +123,7 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
 
     def counted(each: dict[str, str]) -> bool:
         """All messages are counted, and no further one came while the status was made."""
-        complete = int(each.get("samples", 0)) + int(each.get("lost", 0)) >= 1500
+        complete = int(each.get("samples", 0)) + int(each.get("lost", 0)) >= BUSY_COUNT
         return complete and each["samples"] == each["messages"]
 
     status = source(cell, counted, "each message as a sample")
