@@ -50,9 +50,10 @@ from ur_energy_model.nodes.estimated_arm import (
     live_options,
     names_the_arm,
 )
-from ur_energy_model.nodes.estimator_health import EstimatorHealth, model_line
+from ur_energy_model.nodes.estimator_health import EstimatorHealth
 from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.model_line import model_line
 from ur_energy_model.nodes.parameters import SHORTEST_BATCH, EstimatorParameters
 from ur_energy_model.nodes.plan_messages import header_of
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions
