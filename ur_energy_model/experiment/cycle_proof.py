@@ -45,7 +45,8 @@ LARGEST_MISFIT = 0.02
 FAR = 0.25
 """Relative difference from the prediction beyond which a measured energy is of something else."""
 FAR_FROM_RECORDED = 0.15
-"""The same for the difference from the energy in the recording of the same motion."""
+"""Relative difference from the energy in the recording of the same motion beyond which a measured
+energy is of something else."""
 MARGIN = 1.02
 """Factor on the largest values of the recorded cycle, for the interpolation between samples."""
 
@@ -84,8 +85,8 @@ class Proof:
         before = motion_of(cycle.source, recorded_stretches(cycle))
         after = motion_of(cycle.source, typed_stretches(cycle, optimized.sheet))
         for motion in (before, after):
-            ends = motion.sample(np.array([0.0, motion.duration]))[0]
-            if np.abs(ends[1] - ends[0]).max() > CLOSED:
+            (start, end), _, _ = motion.sample(np.array([0.0, motion.duration]))
+            if np.abs(end - start).max() > CLOSED:
                 problem = (
                     "the cycle does not end where it starts, so it cannot be repeated"
                 )
@@ -165,7 +166,7 @@ def saving_of(
     """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
 
     Args:
-        energy: energy of the cycles in turns [2 cycles], J; NaN where samples are
+        energy: energies of the cycles in turns [2 cycles], J; NaN where samples are
             missing.
         new: whether each of the cycles is the new one [2 cycles].
         temperature: mean temperatures of the joints in each cycle [2 cycles, n], degC; None
@@ -187,7 +188,9 @@ def saving_of(
     difference = Difference.of_pairs(before, after)
     low, high = difference.interval
     if temperature is not None:
-        temperature = np.stack([temperature[~new].mean(0), temperature[new].mean(0)])
+        of_before = temperature[~new].mean(axis=0)
+        of_after = temperature[new].mean(axis=0)
+        temperature = np.stack([of_before, of_after])
     return MeasuredSaving(
         energy=mean,
         new_energy=float(after.mean()),

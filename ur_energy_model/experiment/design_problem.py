@@ -134,11 +134,15 @@ def shown(
 
 SAMPLES_PER_HARMONIC = 12  # samples per period and harmonic in the search
 VALUE_RATE = 100.0  # sampling rate of the reported figures [Hz]
-_SHRINK = 0.98
-_RANGE = np.pi
+_SHRINK = 0.98  # factor on a motion that narrowly fails
+_SHRINKS = 5  # times that such a motion is made smaller
+_RANGE = np.pi  # centres of motion are drawn from plus or minus this angle [rad]
+_CENTRES = 1000  # centres that are tried
+_AMPLITUDE = 0.15  # standard deviation of the coefficients of a random motion [rad]
 _LEAST_ROOM = 0.05
-"""Factor on a motion that narrowly fails; centres of motion are drawn from plus or minus the second
-[rad]; shortest way to a joint limit that counts, for a centre at the limit [rad]."""
+"""Shortest way to a joint limit that counts, for a centre at the limit [rad]."""
+_DRAWN_STATES = 4000  # random positions for typical work
+_TYPICAL_STATES = 400  # collision-free states of typical work
 
 
 @dataclass(frozen=True)
@@ -195,10 +199,10 @@ class DesignProblem:
     [samples, n].
 
     Args:
-        request: what the trajectory must be.
+        request: requirements on the trajectory.
 
     Attributes:
-        request: the same.
+        request: requirements on the trajectory.
         limits: safety limits of the request.
         regressor: regressor of the arm's parameters.
         bases: choices of base columns whose condition numbers count.
@@ -236,7 +240,14 @@ class DesignProblem:
         return self._basis.shape[1], self.request.robot.dof
 
     def motion(self, x: Array) -> tuple[Array, Array, Array]:
-        """q, qd, qdd [samples, n] of a trajectory on the grid of the search."""
+        """The motion of a trajectory on the grid of the search.
+
+        Args:
+            x: free coefficients [2 L - 1, n], rad.
+
+        Returns:
+            Positions, velocities and accelerations [samples, n], rad, rad/s, rad/s^2.
+        """
         q, qd, qdd = (values @ x for values in self._motions)
         return q, qd, qdd
 
@@ -282,26 +293,27 @@ class DesignProblem:
 
     def value(self, trajectory: FourierTrajectory) -> float:
         """The objective over one period, as reported."""
-        return self.objective.value(*sample_period(trajectory, VALUE_RATE)[1:])
+        _, q, qd, qdd = sample_period(trajectory, VALUE_RATE)
+        return self.objective.value(q, qd, qdd)
 
     def condition_number(self, trajectory: FourierTrajectory) -> float:
         """Condition number of the base regressor over one period."""
-        full = self.regressor.matrix(*sample_period(trajectory, VALUE_RATE)[1:])
+        _, q, qd, qdd = sample_period(trajectory, VALUE_RATE)
+        full = self.regressor.matrix(q, qd, qdd)
         return condition_number(full @ self.bases[0])
 
     def within_joint_limits(self, x: Array) -> Array:
         """Free coefficients [2 L - 1, n] scaled about the centre into the joint limits."""
-        use = np.zeros(x.shape[1])
-        bounds = (self.limits.max_velocity, self.limits.max_acceleration)
-        q, *rates = self.motion(x)
-        for motion, bound in zip(rates, bounds, strict=True):
-            use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
-        room = self.limits.max_position - np.abs(x[0])
-        use = np.maximum(
-            use, np.abs(q - x[0]).max(axis=0) / np.maximum(room, _LEAST_ROOM)
-        )
+        q, qd, qdd = self.motion(x)
+        centre = x[0]
+        room = np.maximum(self.limits.max_position - np.abs(centre), _LEAST_ROOM)
+        # Largest values of each joint [n] over the limits.
+        of_position = np.abs(q - centre).max(axis=0) / room
+        of_velocity = np.abs(qd).max(axis=0) / self.limits.max_velocity
+        of_acceleration = np.abs(qdd).max(axis=0) / self.limits.max_acceleration
+        most = np.maximum.reduce([of_position, of_velocity, of_acceleration])
         out = x.copy()
-        out[1:] /= np.maximum(use, 1.0)
+        out[1:] /= np.maximum(most, 1.0)
         return np.asarray(out)
 
     def finish(self, x: Array) -> tuple[Array, TrajectoryVerdict]:
@@ -315,7 +327,7 @@ class DesignProblem:
         """
         x = self.within_joint_limits(x)
         verdict = check(self.trajectory(x), self.limits)
-        for _ in range(5):
+        for _ in range(_SHRINKS):
             if verdict.passed:
                 break
             x = x.copy()
@@ -324,14 +336,22 @@ class DesignProblem:
         return x, verdict
 
     def random_start(self, random: np.random.Generator) -> Array:
-        """Free coefficients [2 L - 1, n] of a random motion about a collision-free centre."""
+        """Free coefficients of a random motion about a collision-free or the requested centre.
+
+        Args:
+            random: generator of all random choices.
+
+        Returns:
+            Free coefficients [2 L - 1, n], rad.
+        """
         x = np.empty(self.shape)
         width = np.minimum(_RANGE, self.limits.max_position)
-        for _ in range(1000 if self.request.centre is None else 0):
-            x[0] = random.uniform(-width, width)
-            if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
-                break
-        x[1:] = 0.15 * random.standard_normal(x[1:].shape)
+        if self.request.centre is None:
+            for _ in range(_CENTRES):
+                x[0] = random.uniform(-width, width)
+                if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
+                    break
+        x[1:] = _AMPLITUDE * random.standard_normal(x[1:].shape)
         return self.within_joint_limits(self.centred(x))
 
     def centred(self, x: Array) -> Array:
@@ -343,18 +363,21 @@ class DesignProblem:
     def _typical_work(self) -> tuple[Array, Array, Array]:
         """States spread evenly over collision-free positions, speeds and accelerations.
 
-        Speeds of joints with a gap are those within it.
+        Speeds of a joint with a gap are within the gap.
+
+        Returns:
+            Positions, velocities and accelerations [k, n], rad, rad/s, rad/s^2.
         """
         robot = self.request.robot
         gaps = self.request.gaps
         random = np.random.default_rng(0)
-        q = random.uniform(-_RANGE, _RANGE, (4000, robot.dof))
-        q = q[self.limits.geometry.distances(q).min(axis=1) > self.request.clearance][
-            :400
-        ]
-        spread = random.uniform(-1, 1, (2, *q.shape))
-        qd = spread[0] * robot.max_velocity
+        q = random.uniform(-_RANGE, _RANGE, (_DRAWN_STATES, robot.dof))
+        free = self.limits.geometry.distances(q).min(axis=1) > self.request.clearance
+        q = q[free][:_TYPICAL_STATES]
+        speed_shares, acceleration_shares = random.uniform(-1, 1, (2, *q.shape))
+        qd = speed_shares * robot.max_velocity
         for joint, low, high in gaps:
-            share = np.abs(qd[:, joint]) / max(float(np.abs(qd[:, joint]).max()), 1e-9)
+            speed = np.abs(qd[:, joint])
+            share = speed / max(float(speed.max()), 1e-9)
             qd[:, joint] = np.sign(qd[:, joint]) * (low + share * (high - low))
-        return q, qd, spread[1] * robot.max_acceleration
+        return q, qd, acceleration_shares * robot.max_acceleration

@@ -141,6 +141,7 @@ class ExecutionResult:
 
 FOLLOWING_ERROR = 0.1  # largest difference of measured and commanded joint position [rad]
 SILENCE = 1.0  # time without telemetry after which the connection counts as lost [s]
+_FIRST_TELEMETRY = 3.0  # longest wait for the first telemetry [s]
 
 
 class SafetyMonitor:
@@ -150,7 +151,7 @@ class SafetyMonitor:
         self._lock = threading.Lock()
         self.batch: Telemetry | None = None  # the latest samples; None before the first
         self._received = time.monotonic()
-        self.following_error = 0.0  # largest since `activate` [rad]
+        self.following_error = 0.0  # largest one since `activate` [rad]
         self._problem = ""
         self._active = False
 
@@ -217,6 +218,7 @@ class SafetyMonitor:
 
 _STEP = 0.02  # largest joint step between checked positions [rad]
 _TIGHT = 0.01  # minimum distance on the path, unless the arm starts or ends closer [m]
+_CLOSER = 1e-3  # distance that the path may lose where the arm starts or ends closer [m]
 _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 """Shoulder lift, elbow and wrist 1 of a UR arm that points straight up."""
 
@@ -224,8 +226,9 @@ _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
     """Joint positions to move through in straight lines from the current to the start position.
 
-    Required is a distance of `_TIGHT`, or slightly less than that at the ends if they are
-    closer. Walls that the arm already intersects cannot be real and do not count.
+    The path keeps a distance of `_TIGHT`; where the arm starts or ends closer than that,
+    slightly less than the distance at that end. Walls that the arm already intersects
+    cannot be real and do not count.
 
     Args:
         current: joint positions [n], rad.
@@ -247,7 +250,7 @@ def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Ar
     walls = tuple(filter(real, limits.geometry.walls))
     geometry = ArmGeometry(limits.geometry.robot, walls, limits.geometry.tool)
     at_ends = float(geometry.distances(np.stack([current, start])).min())
-    required = min(_TIGHT, at_ends - 1e-3)
+    required = min(_TIGHT, at_ends - _CLOSER)
     upright_current = current.copy()
     upright_start = start.copy()
     for joint, angle in _UPRIGHT.items():
@@ -267,7 +270,12 @@ def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Ar
 
 
 def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
-    """Smallest distance on straight joint lines through corners [m]."""
+    """Smallest distance to obstacles on straight joint lines through corners [m].
+
+    Args:
+        corners: joint positions, each [n], rad.
+        geometry: geometry of the arm and its surroundings.
+    """
     parts = []
     for begin, end in pairwise(corners):
         count = max(2, int(np.ceil(np.abs(end - begin).max() / _STEP)) + 1)
@@ -277,10 +285,12 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
 
 MARGIN = 0.5  # recorded rest before and after the trajectory [s]
 _POLL = 0.02  # pause between two checks of the telemetry while waiting [s]
-_SETTLE = 5.0  # longest wait [s]
-_ARRIVED = (
-    1e-2  # largest joint distance to the start at which a trajectory may begin [rad]
-)
+_SETTLE = 5.0  # longest wait for an arm to come to rest [s]
+_RESTING = 1e-3  # target speed of all joints below which the arm rests [rad/s]
+_MEASURED_LATER = 0.1  # time by which measured positions rest later than targets [s]
+_ARRIVED = 1e-2
+"""Largest joint distance to the start at which a trajectory may begin [rad]."""
+_SUMMARY_RATE = 100.0  # samples of the trajectory for the summary, per second [Hz]
 
 
 def execute(
@@ -301,13 +311,13 @@ def execute(
         plan: trajectory, limits and arm.
         host: address of the controller.
         bag: path of the new recording.
-        approve: the robot moves only if it returns True for the summary.
+        approve: called with the summary; the robot moves only if the result is True.
         progress: called with a fraction and a text.
 
     Raises:
         MotionRefusedError: the trajectory does not pass the checks, the robot is not
-            ready or another one than the plan's, the motion was not approved, or the
-            start cannot be reached safely.
+            ready or is not the arm of the plan, the motion was not approved, or the start
+            cannot be reached safely.
         ControllerError: no connection.
         RecordingError: the bag exists or cannot be written.
         KeyboardInterrupt: a request to end, after the robot has stopped and the bag is
@@ -343,7 +353,7 @@ def execute(
 
 @dataclass(frozen=True)
 class _Run:
-    """The steps of one execution."""
+    """The steps of one execution, on a robot whose motion is approved."""
 
     _plan: ExecutionPlan
     _mover: MotionProcess
@@ -385,7 +395,11 @@ class _Run:
         return ExecutionResult(not reason, reason, self._bag, status, error, temperatures)
 
     def _approach(self) -> None:
-        """Move slowly to the start on a collision-free path."""
+        """Move slowly to the start on a collision-free path.
+
+        Raises:
+            MotionRefusedError: there is no such path, or the start was not reached.
+        """
         start = self._plan.trajectory.start
         for corner in plan_approach(self._resting(), start, self._plan.limits):
             self._mover.order(MoveTo(corner, APPROACH_SPEED, APPROACH_ACCELERATION))
@@ -423,7 +437,7 @@ class _Run:
             raise MotionRefusedError(f"the motion was stopped: {reason}")
 
     def _reason(self, report: MotionReport) -> str:
-        """Why a motion did not finish, "" if it did."""
+        """Why a motion did not finish; "" for a motion that did."""
         problem = self._problem()
         if problem or report.state == "finished":
             return problem
@@ -437,12 +451,16 @@ class _Run:
         return self._monitor.problem
 
     def _resting(self) -> Array:
-        """Measured position [n], rad, once the arm is at rest."""
+        """Measured position [n], rad, once the arm is at rest.
+
+        Raises:
+            MotionRefusedError: the arm does not come to rest.
+        """
         deadline = time.monotonic() + _SETTLE
         while time.monotonic() < deadline:
             speed = self._monitor.latest("target_qd")
-            if speed is not None and np.abs(speed).max() < 1e-3:
-                time.sleep(0.1)  # until the measured position has settled
+            if speed is not None and np.abs(speed).max() < _RESTING:
+                time.sleep(_MEASURED_LATER)
                 here = self._monitor.latest("actual_q")
                 assert here is not None
                 return here
@@ -466,7 +484,7 @@ def _ready(host: str, monitor: SafetyMonitor) -> Array:
         ControllerError: the controller sends no telemetry.
         MotionRefusedError: the arm is not powered on, or in a safety mode.
     """
-    deadline = time.monotonic() + 3.0
+    deadline = time.monotonic() + _FIRST_TELEMETRY
     while (here := monitor.latest("actual_q")) is None:
         if time.monotonic() > deadline:
             raise ControllerError(host, "sends no telemetry", "check the connection")
@@ -496,9 +514,9 @@ def _summary(
     """The planned motion for approval, after the comparison of the connected arm.
 
     Raises:
-        MotionRefusedError: the connected arm is another one than the plan's.
+        MotionRefusedError: the connected arm is not the arm of the plan.
     """
-    _, q, qd, _ = sample_period(plan.trajectory, 100.0)
+    _, q, qd, _ = sample_period(plan.trajectory, _SUMMARY_RATE)
     batch = monitor.batch
     other = ""
     remarks = tuple[str, ...]()

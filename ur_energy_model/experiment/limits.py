@@ -80,9 +80,12 @@ def sample_period(
 
 
 CHECK_RATE = 500.0  # sampling rate of the checks [Hz]
-_REST = 1e-9
-_ROUNDING = 1e-6
-_TIGHTER = 0.99
+_REST = 1e-9  # joint speed and acceleration that count as rest [rad/s, rad/s^2]
+_ROUNDING = 1e-6  # share of a limit by which rounding may exceed it
+_TIGHTER = 0.99  # factor on the limits in the penalty
+_CLEARANCE_MARGIN = 0.01  # added to the clearance in the penalty [m]
+_CLEARANCE_SCALE = 0.05
+"""Missing clearance that counts like a joint at twice its limit [m]."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +168,9 @@ class SafetyLimits:
             value += float(np.sum(excess**2))
             out += 2 * excess * np.sign(motion) / limit
         distance, slope = self.geometry.gradients(q)
-        scale = 0.05
-        excess = np.maximum((self.clearance + 0.01 - distance) / scale, 0)
-        gradient[0] -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)
+        missing = self.clearance + _CLEARANCE_MARGIN - distance
+        excess = np.maximum(missing / _CLEARANCE_SCALE, 0)
+        gradient[0] -= np.einsum("tp,tpj->tj", 2 * excess / _CLEARANCE_SCALE, slope)
         value += float(np.sum(excess**2))
         value += self._add_tool_speed(q, qd, gradient)
         value += self._add_torque(q, qd, qdd, gradient)
@@ -175,7 +178,14 @@ class SafetyLimits:
         return value / len(q), (by_q, by_qd, by_qdd)
 
     def _add_tool_speed(self, q: Array, qd: Array, gradient: list[Array]) -> float:
-        """Sum of squared violations by speeds of elbow and flange, added to its gradient."""
+        """Sum of squared violations by speeds of elbow and flange.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            gradient: gradients with respect to q, qd and qdd, each [samples, n], to which
+                the gradients of the sum are added.
+        """
         velocity, jacobian, axes = point_velocities(self.dynamics, q, qd)
         speed = np.linalg.norm(velocity, axis=-1)
         fastest = _TIGHTER * self.tool_speed
@@ -197,7 +207,15 @@ class SafetyLimits:
     def _add_torque(
         self, q: Array, qd: Array, qdd: Array, gradient: list[Array]
     ) -> float:
-        """Sum of squared violations by joint torques, added to its gradient."""
+        """Sum of squared violations by joint torques.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            gradient: gradients with respect to q, qd and qdd, each [samples, n], to which
+                the gradients of the sum are added.
+        """
         torque = self.torque(q, qd, qdd)
         limit = self.torque_share * self.dynamics.robot.max_torque
         excess = np.maximum(np.abs(torque) / limit - 1, 0)
@@ -219,12 +237,12 @@ class TrajectoryVerdict:
 
     Attributes:
         max_position_ratio: largest position of a joint over its limit.
-        max_velocity_ratio: likewise of velocity.
-        max_acceleration_ratio: likewise of acceleration.
-        max_torque_ratio: likewise of torque, without friction.
+        max_velocity_ratio: largest velocity of a joint over its limit.
+        max_acceleration_ratio: largest acceleration of a joint over its limit.
+        max_torque_ratio: largest torque of a joint, without friction, over its limit.
         max_tool_speed: largest speed of elbow and flange [m/s].
-        end_velocity: largest of a joint at both ends [rad/s].
-        end_acceleration: likewise [rad/s^2].
+        end_velocity: largest joint velocity at both ends [rad/s].
+        end_acceleration: largest joint acceleration at both ends [rad/s^2].
         clearance: lower bound of the distance to links and walls, between the samples
             too [m].
         closest: the two closest bodies.
@@ -265,11 +283,11 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     """
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)
-    ends = motion.sample(np.array([0.0, motion.duration]))
+    _, velocities, accelerations = motion.sample(np.array([0.0, motion.duration]))
     speeds = limits.speeds(q, qd)
     closest = limits.geometry.clearance(q)
-    # Two points approach each other by at most this between a sample and the midpoint to
-    # the next one.
+    # Largest approach of two points between a sample and the midpoint to the next sample:
+    # each point moves for half a period, both together as far as one in a whole period.
     between_samples = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
     ratios = {
         "position": float((np.abs(q) / robot.max_position).max()),
@@ -277,8 +295,8 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
         "acceleration": float((np.abs(qdd) / robot.max_acceleration).max()),
         "torque": float((np.abs(limits.torque(q, qd, qdd)) / robot.max_torque).max()),
     }
-    end_velocity = float(np.abs(ends[1]).max())
-    end_acceleration = float(np.abs(ends[2]).max())
+    end_velocity = float(np.abs(velocities).max())
+    end_acceleration = float(np.abs(accelerations).max())
     clearance = closest.distance - between_samples
     problems = [
         f"joint {name} reaches {100 * ratio:.0f} % of its limit"

@@ -31,12 +31,10 @@ from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.plan import csv_text
 from ur_energy_model.typing import Array
 
-LOOKAHEAD_TIME = 0.03
-GAIN = 500
-"""servoj look-ahead [s] and gain (Raviola et al. 2021)."""
-APPROACH_SPEED = 0.4
-APPROACH_ACCELERATION = 0.5
-"""Joint speed and acceleration of the move to the start [rad/s, rad/s^2]."""
+LOOKAHEAD_TIME = 0.03  # look-ahead of servoj [s] (Raviola et al. 2021)
+GAIN = 500  # gain of servoj (Raviola et al. 2021)
+APPROACH_SPEED = 0.4  # joint speed of the move to the start [rad/s]
+APPROACH_ACCELERATION = 0.5  # joint acceleration of the move to the start [rad/s^2]
 
 
 def export_trajectory(
@@ -73,8 +71,9 @@ def export_trajectory(
 def urscript(trajectory: FourierTrajectory) -> str:
     """URScript program: slow move to the start, then the Fourier series by servoj.
 
-    The program evaluates the series itself, with one sine and one cosine per step (the
-    others follow from the addition theorem), so it needs no network while it runs.
+    The program evaluates the series itself, so it needs no network while it runs. It
+    computes one sine and one cosine per step; sines and cosines of higher harmonics follow
+    from the addition theorem.
     """
     orders = range(1, trajectory.harmonics + 1)
     start = ", ".join(f"{value:.9f}" for value in trajectory.start)
@@ -114,19 +113,21 @@ end
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
 
-STOP_SECONDS = 0.4  # time to slow a followed trajectory down to rest on its path
+STOP_SECONDS = 0.4  # time to slow a followed trajectory down to rest on its path [s]
 JOINT_STOP = 1.5  # deceleration that stops a joint move [rad/s^2]
 WATCHDOG = 2.0
 """The controller stops the program if it receives inputs less often than this [Hz]."""
 CONNECT_SECONDS = 60.0  # a busy machine needs 30 s to import what the process needs [s]
-_IDLE_SECONDS = 0.05
-_REPORT_SECONDS = 0.1
+_IDLE_SECONDS = 0.05  # between inputs for the watchdog, while nothing is streamed [s]
+_REPORT_SECONDS = 0.1  # from one report of a followed trajectory to the next [s]
 _MOST_CYCLES = 4.0
+"""Largest advance along a trajectory in one step, in cycles of the controller."""
+_MOVE_BEGINS = 0.2  # time after which a joint move without progress has ended [s]
 _END_SECONDS = 5.0
 """Time for the smooth end of a motion after the end of the parent, before the process is killed."""
-_SILENCE = 0.1
-_NAP = 1e-4
-_PRIORITY = 20
+_SILENCE = 0.1  # longest wait for a new timestamp [s]
+_NAP = 1e-4  # pause between looks at the timestamp [s]
+_PRIORITY = 20  # real-time priority of the process
 
 
 class MoveTo(NamedTuple):
@@ -160,7 +161,7 @@ class MotionReport(NamedTuple):
 
     Attributes:
         state: state of the motion.
-        time: along the path [s].
+        time: time along the path [s].
         reason: reason of a failure; empty without one.
     """
 
@@ -172,8 +173,18 @@ class MotionReport(NamedTuple):
 class MotionProcess:
     """The motion process seen from its parent; a context manager that stops the motion.
 
-    The process reads the motion that will be followed, and imports what it is made of,
-    before the watchdog of the controller is set, which a slow import would trip.
+    The process receives the motion that will be followed at its start: the imports that
+    the motion needs are then done before the watchdog of the controller is set, which a
+    slow import would trip.
+
+    Args:
+        host: address of the controller.
+        rate: rate of the controller [Hz].
+        motion: motion that will be followed; None if there is none.
+
+    Attributes:
+        host: address of the controller.
+        report: latest report of the process.
     """
 
     def __init__(
@@ -232,7 +243,7 @@ class MotionProcess:
         """Stop the motion smoothly.
 
         Args:
-            timeout: longest time to wait until it has stopped [s].
+            timeout: longest time to wait until the motion has stopped [s].
         """
         if self.update().state != "moving":
             return
@@ -261,7 +272,7 @@ class MotionProcess:
 def _cycles(receiver: Any) -> Iterator[float]:
     """Timestamps of the controller [s] from the receive interface of ur_rtde, cycle by cycle.
 
-    The previous one is repeated after `_SILENCE` s without data.
+    After `_SILENCE` s without data the last timestamp is repeated.
     """
     last = -1.0
     while True:
@@ -277,7 +288,15 @@ def _cycles(receiver: Any) -> Iterator[float]:
 def _drive(
     pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None
 ) -> None:
-    """Main function of the motion process; with the motion come the modules of its parts."""
+    """Main function of the motion process.
+
+    Args:
+        pipe: receives orders, sends reports.
+        host: address of the controller.
+        rate: rate of the controller [Hz].
+        _motion: not used; receiving it imports the modules of its parts before the
+            watchdog is set.
+    """
     parent = os.getppid()
     interrupts.ignore()
     os.dup2(2, 1)  # ur_rtde prints to stdout, which belongs to the parent
@@ -314,7 +333,7 @@ def _drive(
     except Exception as error:
         pipe.send(_failure(error))
     finally:
-        # Without a connection it would wait, and the watchdog has ended the program.
+        # Without a connection the call would wait; the watchdog has ended the program.
         if control.isConnected():
             control.stopScript()
 
@@ -326,11 +345,20 @@ def _failure(error: Exception) -> MotionReport:
 
 
 def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
-    """Joint move; any message stops it."""
+    """Run a joint move; any message stops the move.
+
+    Args:
+        control: control interface of ur_rtde.
+        pipe: for messages.
+        order: the move.
+    """
     if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
         return MotionReport("failed", reason="the controller refused the move")
     began = time.monotonic()
-    while control.getAsyncOperationProgress() >= 0 or time.monotonic() - began < 0.2:
+    while (
+        control.getAsyncOperationProgress() >= 0
+        or time.monotonic() - began < _MOVE_BEGINS
+    ):
         if _stop_requested(pipe):
             control.stopJ(JOINT_STOP)
             return MotionReport("stopped")
@@ -352,6 +380,13 @@ def _follow(
 
     Path time follows controller time but advances by a few cycles at most, so that an
     interruption of this process delays the motion instead of making it jump.
+
+    Args:
+        control: control interface of ur_rtde.
+        clock: timestamps of the controller [s], cycle by cycle.
+        pipe: for messages and reports.
+        order: the trajectory.
+        period: cycle of the controller [s].
     """
     trajectory = order.trajectory
     speed = order.speed_fraction

@@ -21,22 +21,28 @@ from ur_energy_model.identification.least_squares import (
     pivoted_columns,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.setup import COUNT
 from ur_energy_model.typing import Array
 
 COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
-# speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]
-REST = 1e-9
-_STEP = 1e-6
+REST = 1e-9  # speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]
+_STEP = 1e-6  # step of the forward differences [rad, rad/s]
+_COLUMNS = COUNT + 3  # of a joint: inertial parameters, friction, motor inertia
+_RIGID = slice(0, COUNT)
+_COULOMB = COUNT
+_VISCOUS = COUNT + 1
+_MOTOR = COUNT + 2
+_LEAST_EIGENVALUE = 1e-12  # keeps logarithms and quotients finite
 
 
 class MotionRegressor:
     """Regressor of sampled motions of one arm, 13 columns a joint, joint after joint.
 
-    They are ten inertial parameters, Coulomb friction sign(qd), viscous friction qd and
-    motor inertia qdd (Raviola et al., RAAD 2021, sec. 2). Its base columns are a largest
-    independent set: 52 of 78 for a UR5, 36 inertial, 12 of friction and 4 motor inertias.
-    Nothing is scaled.
+    The columns of a joint are ten inertial parameters, Coulomb friction sign(qd), viscous
+    friction qd and motor inertia qdd (Raviola et al., RAAD 2021, sec. 2). Base columns are
+    a largest independent set: 52 of 78 for a UR5, 36 inertial, 12 of friction and 4 motor
+    inertias. Columns are not scaled.
 
     Args:
         dynamics: the arm in its setup, n joints.
@@ -67,13 +73,14 @@ class MotionRegressor:
         moving = np.where(np.abs(qd) > REST, qd, 0.0)
         coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(moving)
         samples, n = q.shape
-        full = np.zeros((samples, n, n, 13))
-        full[..., :10] = self.dynamics.regressor(q, qd, qdd).reshape(samples, n, n, 10)
+        full = np.zeros((samples, n, n, _COLUMNS))
+        rigid = self.dynamics.regressor(q, qd, qdd)
+        full[..., _RIGID] = rigid.reshape(samples, n, n, COUNT)
         joint = np.arange(n)
-        full[:, joint, joint, 10] = coulomb
-        full[:, joint, joint, 11] = qd
-        full[:, joint, joint, 12] = qdd
-        return full.reshape(samples, n, 13 * n)
+        full[:, joint, joint, _COULOMB] = coulomb
+        full[:, joint, joint, _VISCOUS] = qd
+        full[:, joint, joint, _MOTOR] = qdd
+        return full.reshape(samples, n, _COLUMNS * n)
 
     def pull_back(
         self, q: Array, qd: Array, qdd: Array, weight: Array
@@ -93,18 +100,19 @@ class MotionRegressor:
             Gradients with respect to q, qd and qdd, each [samples, n].
         """
         samples, n = q.shape
-        blocks = weight.reshape(samples, n, n, 13)
-        rigid = blocks[..., :10].reshape(samples, n, 10 * n)
+        blocks = weight.reshape(samples, n, n, _COLUMNS)
+        rigid = blocks[..., _RIGID].reshape(samples, n, COUNT * n)
 
+        # The motion, then the motion with one joint shifted: positions, speeds,
+        # accelerations.
         states = [[q, qd, qdd]]
         for which, step in ((0, _STEP), (1, _STEP), (2, 1.0)):
             for joint in self._moved if which == 0 else range(n):
                 states.append([each.copy() for each in states[0]])
                 states[-1][which][:, joint] += step
         stacked = (np.concatenate(parts) for parts in zip(*states, strict=True))
-        values = self.dynamics.regressor(*stacked).reshape(
-            len(states), samples, n, 10 * n
-        )
+        values = self.dynamics.regressor(*stacked)
+        values = values.reshape(len(states), samples, n, COUNT * n)
         sums = np.einsum("stij,tij->st", values, rigid, optimize=True)
         slopes = (sums[1:] - sums[0]).T
 
@@ -114,8 +122,9 @@ class MotionRegressor:
         joint_index = np.arange(n)
         own = blocks[:, joint_index, joint_index]
         slope = (1 - np.tanh(qd / COULOMB_SMOOTHING) ** 2) / COULOMB_SMOOTHING
-        by_qd = slopes[:, moved : moved + n] / _STEP + own[..., 10] * slope + own[..., 11]
-        by_qdd = slopes[:, moved + n :] + own[..., 12]
+        by_speed = slopes[:, moved : moved + n] / _STEP
+        by_qd = by_speed + own[..., _COULOMB] * slope + own[..., _VISCOUS]
+        by_qdd = slopes[:, moved + n :] + own[..., _MOTOR]
         return by_q, by_qd, by_qdd
 
 
@@ -130,7 +139,7 @@ def base_choices(dynamics: ArmDynamics, names: Sequence[str] = ()) -> tuple[Arra
 
     Args:
         dynamics: the arm in its setup, n joints.
-        names: base columns, such as a paper's; then they are the only choice.
+        names: base columns, such as the columns of a paper, as the only choice.
 
     Returns:
         Maps of the full regressor onto base regressors, each [13 n, b].
@@ -144,17 +153,20 @@ def base_choices(dynamics: ArmDynamics, names: Sequence[str] = ()) -> tuple[Arra
     robot = dynamics.robot
     bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
     q, qd, qdd = (random.uniform(-bound, bound, (200, robot.dof)) for bound in bounds)
-    width = 13 * robot.dof
+    width = _COLUMNS * robot.dof
     rank = len(columns)
     stacked = MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, width)
     identity = np.eye(width)
+    pivoted = np.sort(pivoted_columns(stacked, rank))
+    first = first_independent_columns(stacked)
     last = width - 1 - first_independent_columns(stacked[:, ::-1])
+    _, _, singular_vectors = np.linalg.svd(stacked, full_matrices=False)
     return (
         identity[:, columns],
-        identity[:, np.sort(pivoted_columns(stacked, rank))],
-        identity[:, first_independent_columns(stacked)],
+        identity[:, pivoted],
+        identity[:, first],
         identity[:, last],
-        np.linalg.svd(stacked, full_matrices=False)[2][:rank].T,
+        singular_vectors[:rank].T,
     )
 
 
@@ -163,7 +175,7 @@ ObjectiveName = Literal["condition", "logdet", "energy"]
 
 
 def condition_number(regressor: Array) -> float:
-    """Largest over smallest singular value of a stacked regressor [samples, n, b], not scaled."""
+    """Largest over smallest singular value of a regressor [samples, n, b], stacked, not scaled."""
     stacked = regressor.reshape(-1, regressor.shape[-1])
     values = np.linalg.svd(stacked, compute_uv=False)
     if values[-1] <= 0.0:
@@ -203,7 +215,8 @@ class ConditionNumber:
         push = np.zeros_like(information)
         for base in self.bases:  # of the eigenvalues of Y'Y / samples
             values, vectors = np.linalg.eigh(base.T @ information @ base)
-            value, slopes = self._figure(np.maximum(values, 1e-12), sharpness)
+            positive = np.maximum(values, _LEAST_EIGENVALUE)
+            value, slopes = self._figure(positive, sharpness)
             total += value / len(self.bases)
             directions = base @ vectors
             push += (directions * (slopes / len(self.bases))) @ directions.T
@@ -221,8 +234,8 @@ class ConditionNumber:
 class LogDeterminant(ConditionNumber):
     """D-optimality: minus the log-determinant of the information matrix per sample.
 
-    Other base columns only add a constant, so one choice suffices. Smooth is the value
-    per base parameter with smoothed Coulomb columns.
+    Other base columns only add a constant, so one choice suffices. `smooth` is the value
+    over the number of base parameters, with smoothed Coulomb columns.
     """
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
@@ -243,8 +256,8 @@ class EnergyAccuracy:
     unknowns with the regressor x = (tau / N, w, Coulomb driving, Coulomb driven). With
     the information matrix X'X / samples of the exciting motion and the second moments C
     of typical motions (`reference`), trace((X'X / samples)^-1 C) is the mean variance of
-    the predicted current in units of the measurement's (V-optimality); the objective is
-    its geometric mean over joints.
+    the predicted current over the variance of a measured current (V-optimality). The
+    objective is the geometric mean of this ratio over joints.
 
     Args:
         regressor: regressor of the arm, n joints.

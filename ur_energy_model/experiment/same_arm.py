@@ -24,22 +24,18 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_seria
 from ur_energy_model.trajectory.kinematics import matrix_of
 from ur_energy_model.typing import Array, Indices, Mask
 
-TILT = np.deg2rad(5.0)
-TOOL_ANGLE = np.deg2rad(5.0)
-"""Tolerated angles between two mountings and between two tools [rad]."""
-MASS = 0.05
-CENTRE = 0.02
-"""Tolerated difference of configured payloads [kg] and of their centres of mass [m]."""
+TILT = np.deg2rad(5.0)  # tolerated angle between two mountings [rad]
+TOOL_ANGLE = np.deg2rad(5.0)  # tolerated angle between two tools [rad]
+MASS = 0.05  # tolerated difference of configured payloads [kg]
+CENTRE = 0.02  # tolerated distance of their centres of mass [m]
 TOOL = 0.01
 """Tolerated distance between tool centre points [m]: nominal kinematics are off by millimetres."""
-# largest joint distance to the recorded cycle at which the arm stands on it [rad]
-NEAR = 0.1
+NEAR = 0.1  # largest joint distance to the recorded cycle at which the arm stands on it [rad]
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _FIELDS = (*_TARGETS, "actual_q", "actual_TCP_pose", "payload", "payload_cog")
-_THINNING = 25
-_SAMPLES = 200
-"""One of so many recorded samples is used; most samples from which mounting and tool are found."""
+_THINNING = 25  # one of so many recorded samples is used
+_SAMPLES = 200  # most samples from which mounting and tool are found
 _GRAVITY = 9.82  # prior deviation of each component of gravity [m/s^2]: any mounting
 _TORQUE_SHARE = 0.02
 """Deviation of target_moment from the nominal dynamics, share of the largest torque."""
@@ -54,8 +50,8 @@ class KnownArm:
         robot: name of the description, n joints.
         serial: number of the arm.
         gravity: gravity in the base frame [3], m/s^2; it shows the mounting.
-        payloads: configured mass and centre of mass [k, 4], kg and m.
-        tools: poses of the flange's tool centre point [k, 4, 4].
+        payloads: configured masses and centres of mass [k, 4], kg and m.
+        tools: poses of the tool centre point in the flange frame [k, 4, 4].
         positions: positions of the cycle that is run, or the present one [k, n], rad.
     """
 
@@ -79,14 +75,15 @@ def arm_of_recording(
         positions: positions of the cycle that is run [k, n], rad.
 
     Raises:
-        RecordingError: it cannot be read.
+        RecordingError: the recording cannot be read.
     """
     parts: list[Telemetry] = []
     start: float | None = None
     for batch in iterate_bag(bag, _FIELDS):
         if not len(batch):
             continue
-        start = float(batch.time[0]) if start is None else start
+        if start is None:
+            start = float(batch.time[0])
         if batch.time[0] - start > LONGEST:
             break
         parts.append(batch.select(np.arange(len(batch)) % _THINNING == 0))
@@ -101,7 +98,7 @@ def arm_of_plan(
 
     Args:
         source: source of the motion, such as the path of a trajectory.
-        setup: mounting and payload that it is planned with.
+        setup: mounting and payload that the motion is planned with.
         robot: name of the description.
         serial: number of the arm; None if unknown.
     """
@@ -132,18 +129,23 @@ def arm_in(
     if mounting is None:
         mounting = Setup().gravity if info.gravity is None else np.array(info.gravity)
     return KnownArm(
-        source,
-        robot.name,
-        info.serial,
-        _gravity(telemetry, robot, payloads, np.asarray(mounting, float)),
-        payloads,
-        _tools(telemetry, robot),
-        positions,
+        source=source,
+        robot=robot.name,
+        serial=info.serial,
+        gravity=_gravity(telemetry, robot, payloads, np.asarray(mounting, float)),
+        payloads=payloads,
+        tools=_tools(telemetry, robot),
+        positions=positions,
     )
 
 
 def differences(expected: KnownArm, found: KnownArm) -> list[str]:
-    """How the connected arm differs from the expected one, in words, as far as both are known."""
+    """How the connected arm differs from the expected one, in words, as far as both are known.
+
+    Args:
+        expected: the arm that the motion is for.
+        found: the connected arm.
+    """
     texts = []
     if expected.robot != found.robot:
         texts.append(f"it is a {found.robot}, not a {expected.robot}")
@@ -229,7 +231,7 @@ def check_model(
     identity: ControllerIdentity,
     version: str | None = None,
 ) -> None:
-    """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
+    """Refuse an arm of another model, whose shape and limits the checks do not have.
 
     Args:
         expected: the arm that the motion is for.

@@ -35,9 +35,8 @@ _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 """Joint positions with clearance on all sides for every UR arm [rad]; at the home position the hand
 of a UR5 is too close to its forearm for sinusoids."""
 _RECORDINGS = 2  # of training, which together have the samples of the paper
-_QUICK_SECONDS = (
-    20.0  # duration of a recording of a quick run, which has one of training [s]
-)
+_QUICK_SECONDS = 20.0
+"""Duration of a recording of a quick run [s], which has one recording of training."""
 _TEST_FREQUENCY = 0.8  # frequencies of testing over those of training
 _FREQUENCIES = (0.12, 0.4)  # lowest and highest frequency of a joint in training [Hz]
 _WIDTH = 0.6  # largest amplitude of an arm with six joints [rad]

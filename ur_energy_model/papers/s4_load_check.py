@@ -33,12 +33,9 @@ _SWING = 0.5  # amplitude of the forearm about the horizontal [rad]
 _PERIOD = 10.0  # of the swing [s]
 _CYCLES = 2.5  # periods of the swing, with half a period lost at the ends
 _NOISE = 3.0  # standard deviation of one torque value [drive units], assumed
-_COEFFICIENT_ERROR = (
-    0.03  # largest relative error of k_3 in the drive's software, assumed
-)
-_RANDOM_STREAM = (
-    213  # makes the draws of the load check independent of others with the seed
-)
+_COEFFICIENT_ERROR = 0.03
+"""Largest relative error of k_3 in the software of the drive, assumed."""
+_RANDOM_STREAM = 213  # separates the draws of the load check from others with the seed
 
 
 @dataclass(frozen=True)

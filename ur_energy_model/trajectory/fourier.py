@@ -45,9 +45,8 @@ TYPE = "fourier_trajectory"
 MAX_HARMONICS = 1000
 _COEFFICIENT = Quantity("rad", -100, 100)
 _PERIOD = Quantity("s", 1e-3, 86_400, positive=True)
-_LONGEST = 86_400.0
-"""Duration of all repetitions [s]."""
-_REST_TOLERANCE = 1e-6
+_LONGEST = 86_400.0  # longest duration of all repetitions [s]
+_REST_TOLERANCE = 1e-6  # largest sum of l a_l and of l^2 b_l that counts as rest [rad]
 _HEADER = """\
 # Joint trajectory as a finite Fourier series (Raviola et al., RAAD 2021, sec. 2.2):
 #   q(t) = q0 + sum over l = 1..L of a[l] sin(2 pi l t / period) - b[l] cos(2 pi l t / period)
@@ -57,7 +56,7 @@ _HEADER = """\
 
 
 def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Array]:
-    """Values of the basis functions of one joint and their first two time derivatives.
+    """Values of the basis functions of one joint, and their first two time derivatives.
 
     Args:
         time: times [samples], s.
@@ -99,7 +98,7 @@ class FourierTrajectory:
     """A periodic joint trajectory that starts and ends at rest.
 
     Attributes:
-        robot: name of the arm that it was designed for.
+        robot: name of the arm that the trajectory was designed for.
         period: period of the first harmonic [s].
         repetitions: number of periods.
         q0: constant part [n], rad.

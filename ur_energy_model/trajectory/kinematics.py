@@ -20,12 +20,11 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.motions import Trapezoid
 from ur_energy_model.typing import Array
 
-POSITION_TOLERANCE = 1e-7
-ANGLE_TOLERANCE = 1e-7
-"""Convergence of the inverse kinematics [m, rad]."""
+POSITION_TOLERANCE = 1e-7  # error of the position at which inverse kinematics ends [m]
+ANGLE_TOLERANCE = 1e-7  # error of the rotation at which inverse kinematics ends [rad]
 ITERATIONS = 200  # most steps of the inverse kinematics
-DAMPING = 1e-4  # of its least squares, per square of the error
-LONGEST_STEP = 0.3  # longest of its steps of a joint [rad]
+DAMPING = 1e-4  # damping of its least squares over the square of the error
+LONGEST_STEP = 0.3  # longest step of a joint in the inverse kinematics [rad]
 
 
 def pose_vector(pose: Array) -> Array:
@@ -47,19 +46,33 @@ def compose(first: Array, second: Array) -> Array:
 
 
 class ArmKinematics:
-    """Nominal kinematics of an arm with n joints, as its controller computes them."""
+    """Nominal kinematics of an arm with n joints, as its controller computes them.
+
+    Args:
+        robot: type of the arm.
+    """
 
     def __init__(self, robot: RobotDescription) -> None:
         self._dynamics = ArmDynamics(robot)
         self._limits = robot.max_position
 
     def forward(self, q: Array, tool: Array) -> Array:
-        """Pose [6] of the tool centre point `tool` [6] (flange frame) at joint positions [n]."""
+        """Pose of the tool centre point [6], base frame.
+
+        Args:
+            q: joint positions [n], rad.
+            tool: tool centre point in the flange frame [6].
+        """
         flange = self._dynamics.flange_pose(np.asarray(q, dtype=float)[None])[0]
         return pose_vector(flange @ matrix_of(tool))
 
     def jacobian(self, q: Array, tool: Array) -> Array:
-        """Geometric Jacobian [6, n] of the tool centre point in base axes."""
+        """Geometric Jacobian of the tool centre point in base axes [6, n]: m, then rad.
+
+        Args:
+            q: joint positions [n], rad.
+            tool: tool centre point in the flange frame [6].
+        """
         model = self._dynamics.model
         data = self._dynamics.data
         last = self._dynamics.dof
@@ -74,9 +87,16 @@ class ArmKinematics:
         return jacobian
 
     def inverse(self, pose: Array, near: Array, tool: Array) -> Array | None:
-        """Joint positions [n] for a pose [6], or None if the solver does not converge.
+        """Joint positions for a pose, by damped least squares (Nakamura and Hanafusa 1986).
 
-        Damped least squares (Nakamura and Hanafusa 1986), started at `near` [n].
+        Args:
+            pose: of the tool centre point in the base frame [6].
+            near: joint positions at which the search starts [n], rad.
+            tool: tool centre point in the flange frame [6].
+
+        Returns:
+            Joint positions [n], rad; None if the search does not converge, or ends beyond
+            the joint limits.
         """
         q = np.array(near, dtype=float)
         goal = matrix_of(pose)
@@ -128,9 +148,8 @@ class Program(Protocol):
 
 SPACING = 0.01  # largest distance between two solved points of a straight line [m]
 TURN = 0.1  # largest angle between two solved points of a straight line [rad]
-FEWEST_POINTS = 6
-MOST_POINTS = 60
-"""Limits of the number of solved points of a straight line."""
+FEWEST_POINTS = 6  # least number of solved points of a straight line
+MOST_POINTS = 60  # largest number of solved points of a straight line
 
 
 class StraightLine:
@@ -224,7 +243,10 @@ class LinePlanner:
         self._path = [np.array(q, dtype=float)]
 
     def advance(self) -> StraightLine | None:
-        """Solve the next point; returns the trajectory after the last one.
+        """Solve the next point.
+
+        Returns:
+            The trajectory once the last point is solved; None before.
 
         Raises:
             ScriptError: the arm cannot reach a point of the line.
@@ -253,7 +275,11 @@ MOST_TURN = 1000.0  # largest component of a rotation vector [rad]
 
 
 def checked_pose(pose: Array, what: str = "the pose") -> Array:
-    """A pose [6] (position in m, rotation vector in rad) that can be computed with.
+    """A pose as numbers of possible size.
+
+    Args:
+        pose: position and rotation vector [6], m and rad.
+        what: name of the pose, for the error.
 
     Raises:
         ScriptError: a value is not finite or beyond `FARTHEST` or `MOST_TURN`.

@@ -22,7 +22,7 @@ class Trapezoid:
 
     Attributes:
         distance: length of the line, not negative, in any unit u.
-        speed: highest, u/s.
+        speed: highest speed, u/s.
         acceleration: acceleration of both ramps, u/s^2.
     """
 
@@ -48,7 +48,7 @@ class Trapezoid:
         return self.distance / self.peak + self.ramp
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
-        """As `Profile.sample`; at rest outside."""
+        """As `Profile.sample`; at rest before the start and after the end."""
         end = self.duration
         ramp = self.ramp
         peak = self.peak
@@ -65,7 +65,10 @@ class Trapezoid:
 
 
 class Profile(Protocol):
-    """Position along a line over time, from 0 to `distance`, from rest to rest."""
+    """Position along a line over time, from 0 to `distance`, from rest to rest.
+
+    Lengths are in any unit u.
+    """
 
     @property
     def distance(self) -> float:
@@ -78,7 +81,11 @@ class Profile(Protocol):
         ...
 
     def sample(self, t: Array, /) -> tuple[Array, Array, Array]:
-        """Position, speed and acceleration at times from the start [samples], u, u/s, u/s^2."""
+        """Position, speed and acceleration [samples], u, u/s and u/s^2.
+
+        Args:
+            t: times from the start [samples], s.
+        """
         ...
 
 
@@ -113,7 +120,11 @@ class Motion(Protocol):
         ...
 
     def sample(self, time: Array, /) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2, at times [s]."""
+        """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2.
+
+        Args:
+            time: times from the start [samples], s.
+        """
         ...
 
 
@@ -153,7 +164,7 @@ class MoveSegment:
     Attributes:
         start: joint positions at the begin [n], rad.
         end: joint positions at the end [n], rad.
-        profile: the path parameter from 0 to 1 over time.
+        profile: path parameter over time, from 0 at the begin to 1 at the end.
         rest: standstill after the move [s].
     """
 
@@ -203,12 +214,13 @@ class Chain:
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """As `Motion.sample`."""
         which = np.maximum(np.searchsorted(self.starts, time, side="right") - 1, 0)
-        n = self.moves[0].sample(np.zeros(1))[0].shape[1]
-        states = np.empty((3, len(time), n))
+        first_q, _, _ = self.moves[0].sample(np.zeros(1))
+        motion = np.empty((3, len(time), first_q.shape[1]))
         for index in np.unique(which):
             here = which == index
-            states[:, here] = self.moves[index].sample(time[here] - self.starts[index])
-        return states[0], states[1], states[2]
+            motion[:, here] = self.moves[index].sample(time[here] - self.starts[index])
+        q, qd, qdd = motion
+        return q, qd, qdd
 
 
 class Sampled:
@@ -271,6 +283,8 @@ class Sinusoids:
         time = np.clip(time, 0.0, self.duration)
         late = time > 0.5 * self.duration
         to_end = np.where(late, self.duration - time, time)  # to the nearer end
+        # The smooth step is the quintic polynomial in u with zero slope and curvature at
+        # both ends.
         u = np.clip(to_end / self.fade_time, 0.0, 1.0)[:, None]
         slope = 30.0 * u**2 * (1.0 - u) ** 2 / self.fade_time
         fade = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)
@@ -302,8 +316,8 @@ def move(
     Args:
         start: joint positions at the begin [n], rad.
         end: joint positions at the end [n], rad.
-        speed: highest of each joint [n], or of all, rad/s.
-        acceleration: highest of each joint [n], or of all, rad/s^2.
+        speed: highest speed of each joint [n], or of all joints, rad/s.
+        acceleration: highest acceleration of each joint [n], or of all joints, rad/s^2.
         rest: pause after the move [s].
     """
     step = np.abs(end - start)

@@ -31,20 +31,32 @@ from ur_energy_model.trajectory.motions import (
 )
 from ur_energy_model.typing import Array
 
-TEST_SPEED = 3.0
-TEST_ACCELERATION = 6.0
-"""Speed [rad/s] and acceleration [rad/s^2] of the test trajectories A and B (Clochiatti et al.
-2024)."""
+TEST_SPEED = 3.0  # of the test trajectories A and B [rad/s] (Clochiatti et al. 2024)
+TEST_ACCELERATION = 6.0  # of the same trajectories [rad/s^2]
 TOOL_SPEED = 1.3
-"""Tool speed at which the controller re-plans its moves (observed in the same work),
-m/s."""
+"""Tool speed at which the controller re-plans its moves [m/s] (observed by Clochiatti et al.
+2024)."""
 TORQUE_SHARE = 0.8  # share of the joints' torque limits that planned moves use
 CLEARANCE = 0.02  # least distance of the links from each other and from the table [m]
 LOWEST = 0.12
 """Least height of joints and flange above the table, for arms without geometry [m]."""
+_COLUMN = 0.15
+"""Radius of the arm's own column over the reach of the arm, for arms without geometry."""
 _POINTS = 6  # number of points of the test trajectories
+_APART = 0.5  # least travel of the leading joint between consecutive points [rad]
+_CANDIDATES = 2000  # random positions that are tried for a point
 _RETRIES = 15  # most reductions of speed and acceleration of a move
+_SLOWER = 0.9  # factor on the speed of a move in each reduction
+_GENTLER = 0.8  # factor on the acceleration of a move in each reduction
+_SMALLER = 0.85  # factor on the amplitudes of a motion that is not clear
+_LEAST_AMPLITUDE = 0.05  # amplitude below which a motion is not reduced further [rad]
 _PATH_POINTS = 40  # number of points of a move that are checked
+
+
+_PAN = 0
+_LIFT = 1
+_ELBOW = 2
+"""Indices of the first joints of an arm with the kinematics of a UR."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +143,12 @@ class Planner:
             return segment
         path = straight_line(start, end)
         direction = np.broadcast_to(end - start, path.shape)
+        # Longest way of the flange for each unit of the path from 0 to 1 [m].
         flange = self.dynamics.flange_speed(path, direction)
-        reach = np.linalg.norm(flange, axis=1).max()
+        way = np.linalg.norm(flange, axis=1).max()
         step = np.abs(end - start)
-        if reach > 0.0:
-            speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
+        if way > 0.0:
+            speed = np.minimum(speed, step * limits.tool_speed / way + 1e-9)
         for _ in range(_RETRIES + 1):
             segment = move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
             time = np.linspace(0.0, segment.profile.duration, _PATH_POINTS)
@@ -143,12 +156,17 @@ class Planner:
             torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
             if np.all(np.abs(torque).max(axis=0) <= limits.torque):
                 break
-            speed = 0.9 * speed
-            acceleration = 0.8 * acceleration
+            speed = _SLOWER * speed
+            acceleration = _GENTLER * acceleration
         return segment
 
     def chain_through(self, points: Array, rest: float = 0.3) -> Chain:
-        """Closed chain of moves through points [m, n], rad, with a rest at each [s]."""
+        """Closed chain of moves through points.
+
+        Args:
+            points: joint positions [m, n], rad.
+            rest: pause at each point [s].
+        """
         ends = np.roll(points, -1, axis=0)
         moves = []
         for start, end in zip(points, ends, strict=True):
@@ -156,11 +174,14 @@ class Planner:
         return Chain(moves)
 
     def is_clear(self, q: Array) -> bool:
-        """Whether the arm is clear of itself and the table at joint positions [samples, n], rad.
+        """Whether the arm is clear of itself and the table.
 
-        It is checked with the capsules of the links where the arm has them; else joints and
-        flange of the outer arm must stay above the table and away from the arm's own
-        column.
+        The capsules of the links decide where the arm has capsules. Without capsules,
+        joints and flange of the outer arm must stay above the table and away from the
+        arm's own column.
+
+        Args:
+            q: joint positions [samples, n], rad.
         """
         if self._geometry is not None:
             return float(self._geometry.distances(q).min()) > CLEARANCE
@@ -173,31 +194,38 @@ class Planner:
             positions.append(self.dynamics.flange_pose(state[None, :])[0, :3, 3])
             if min(z for _, _, z in positions) < LOWEST:
                 return False
-            if min(float(np.hypot(x, y)) for x, y, _ in positions[1:]) < 0.15 * reach:
+            from_column = [float(np.hypot(x, y)) for x, y, _ in positions[1:]]
+            if min(from_column) < _COLUMN * reach:
                 return False
         return True
 
     @cached_property
     def _geometry(self) -> ArmGeometry | None:
+        """Capsules of the arm; None for an arm without."""
         try:
             return ArmGeometry(self.robot)
         except RobotFileError:
             return None
 
     def random_points(self, seed: int, count: int = _POINTS) -> Array:
-        """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear."""
+        """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear.
+
+        Args:
+            seed: of the random choices.
+            count: number of positions.
+        """
         random = np.random.default_rng(seed)
         centre = np.zeros(self.robot.dof)
         width = np.minimum(2.4, 0.6 * self.robot.max_position)
-        if is_articulated(self.robot):  # with the upper arm above the table
-            centre[1] = -np.pi / 2
-            width[1] = 1.1
-            width[2] = 2.2
+        if is_articulated(self.robot):  # keep the upper arm above the table
+            centre[_LIFT] = -np.pi / 2
+            width[_LIFT] = 1.1
+            width[_ELBOW] = 2.2
         low = centre - width
         high = centre + width
         points = [home_position(self.robot)]
         while len(points) < count + 1:
-            for _ in range(2000):
+            for _ in range(_CANDIDATES):
                 candidate = random.uniform(low, high)
                 if self._continues(points, candidate, closes=len(points) == count):
                     points.append(candidate)
@@ -209,12 +237,17 @@ class Planner:
     def _continues(
         self, points: Sequence[Array], candidate: Array, *, closes: bool
     ) -> bool:
-        """Whether positions [n], rad, can follow the home position and the points behind it.
+        """Whether a candidate can be the next point of a chain.
 
-        They are far from the last point, and the moves to them are clear; where they close
-        the chain, so is the move back to the first point.
+        It must be far from the last point, and the move to it must be clear. The last
+        point of the chain must also have a clear move to the first point.
+
+        Args:
+            points: home position, then the points of the chain so far, each [n], rad.
+            candidate: joint positions [n], rad.
+            closes: whether the candidate is the last point.
         """
-        if not np.abs(candidate - points[-1]).max() > 0.5:
+        if not np.abs(candidate - points[-1]).max() > _APART:
             return False
         if not self.is_clear(candidate[None]):
             return False
@@ -242,7 +275,8 @@ def home_position(robot: RobotDescription) -> Array:
 
 _SEED_A = 1
 _SEED_B = 36
-"""Seeds of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both."""
+"""Seeds of the random points of trajectories A and B, in which joints of a UR5e reach 2 to 3
+rad/s."""
 
 
 def named_motion(
@@ -289,9 +323,9 @@ def _sinusoids(planner: Planner) -> Motion:
     while True:
         motion = Sinusoids(home_position(robot), amplitude, frequency, duration=60.0)
         q, _, _ = motion.sample(np.linspace(0.0, 60.0, 600))
-        if amplitude.max() < 0.05 or planner.is_clear(q):
+        if amplitude.max() < _LEAST_AMPLITUDE or planner.is_clear(q):
             return motion
-        amplitude = 0.85 * amplitude
+        amplitude = _SMALLER * amplitude
 
 
 def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> Motion:
@@ -305,20 +339,21 @@ def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> M
     home = home_position(planner.robot)
     pick = home.copy()
     place = home.copy()
-    pick[0] += 0.5
-    place[0] -= 0.7
+    pick[_PAN] += 0.5
+    place[_PAN] -= 0.7
     for point in (pick, place):
-        point[1] -= 0.35
-        point[2] += 0.3
-        point[3:] += wrist
+        point[_LIFT] -= 0.35
+        point[_ELBOW] += 0.3
+        point[_ELBOW + 1 :] += wrist
     segments = []
     for start, end in ((home, pick), (pick, home), (home, place), (place, home)):
         guide = planner.move(start, end)
-        # A cycloid peaks at twice its mean speed and 2 pi times the mean acceleration
-        # scale.
+        # A cycloid over a distance d in a time T has a highest speed of 2 d / T, twice the
+        # mean speed, and a highest acceleration of 2 pi d / T^2.
         step = np.abs(end - start).max()
-        mean = float(planner.limits.acceleration.min())
-        duration = max(2.0 * guide.duration, float(np.sqrt(2 * np.pi * step / mean)))
+        acceleration = float(planner.limits.acceleration.min())
+        shortest = float(np.sqrt(2 * np.pi * step / acceleration))
+        duration = max(2.0 * guide.duration, shortest)
         segments.append(MoveSegment(start, end, Cycloid(1.0, duration), rest))
     return Chain(segments)
 
@@ -327,13 +362,13 @@ def _warm_up(planner: Planner) -> Motion:
     """Every joint back and forth at test speed, one by one and then together (Raviola et al.)."""
     home = home_position(planner.robot)
     width = np.minimum(0.9, 0.4 * planner.robot.max_position)
-    width[1] = min(width[1], 0.5)
+    width[_LIFT] = min(width[_LIFT], 0.5)
     segments = []
     for stroke in (*np.diag(width), width):
-        while np.abs(stroke).max() > 0.05 and not planner.is_clear(
-            straight_line(home - stroke, home + stroke)
-        ):
-            stroke = 0.85 * stroke
+        while np.abs(stroke).max() > _LEAST_AMPLITUDE:
+            if planner.is_clear(straight_line(home - stroke, home + stroke)):
+                break
+            stroke = _SMALLER * stroke
         points = (home, home + stroke, home - stroke, home)
         segments += [planner.move(start, end) for start, end in pairwise(points)]
     return Chain(segments)
