@@ -18,7 +18,7 @@ import numpy as np
 from ur_energy_model.energy.powers import ArmState, Channels, TotalSource
 from ur_energy_model.typing import Array
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # probability that an interval contains the true difference
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,16 @@ class Difference:
 
     The variance is NaN where nothing shows it, as with one value on each side: the
     interval is then unknown, and nothing is proven.
+
+    Attributes:
+        value: the difference.
+        variance: variance of the error of `value`, in its unit squared.
+        freedom: degrees of freedom of the variance; infinite where it is known exactly.
     """
 
     value: float
-    variance: float  # of the error of `value`, in its unit squared
-    freedom: float  # degrees of freedom of the variance; infinite where it is known
+    variance: float
+    freedom: float
 
     @classmethod
     def of_mean(cls, values: Array) -> Difference:
@@ -58,9 +63,8 @@ class Difference:
             return cls(value, variance, len(several) - 1.0)
         of_before = float(before.var(ddof=1)) / len(before)
         of_after = float(after.var(ddof=1)) / len(after)
-        return cls(value, of_before, len(before) - 1.0).widened(
-            of_after, len(after) - 1.0
-        )
+        without_after = cls(value, of_before, len(before) - 1.0)
+        return without_after.widened(of_after, len(after) - 1.0)
 
     @classmethod
     def of_pairs(cls, before: Array, after: Array) -> Difference:
@@ -72,12 +76,11 @@ class Difference:
         """As `of_means`, of values that all scatter alike on both sides, more than two together."""
         value = float(before.mean() - after.mean())
         freedom = len(before) + len(after) - 2.0
-        squares = (
-            np.square(before - before.mean()).sum()
-            + np.square(after - after.mean()).sum()
-        )
+        squares_before = float(np.square(before - before.mean()).sum())
+        squares_after = float(np.square(after - after.mean()).sum())
+        common = (squares_before + squares_after) / freedom
         shares = 1.0 / len(before) + 1.0 / len(after)
-        return cls(value, float(squares) / freedom * shares, freedom)
+        return cls(value, common * shares, freedom)
 
     def __neg__(self) -> Difference:
         return Difference(-self.value, self.variance, self.freedom)
@@ -87,9 +90,11 @@ class Difference:
         both = self.variance + variance
         if not both > 0.0:
             return Difference(self.value, both, min(self.freedom, freedom))
+        # Satterthwaite: both^2 / freedom of both = the sum of variance^2 / freedom.
         own = self.variance**2 / self.freedom if self.freedom else 0.0
         total = own + variance**2 / freedom
-        return Difference(self.value, both, both**2 / total if total > 0.0 else np.inf)
+        freedom_of_both = both**2 / total if total > 0.0 else np.inf
+        return Difference(self.value, both, freedom_of_both)
 
     def half_width(self, confidence: float = CONFIDENCE) -> float:
         """Half of the interval in which the true difference is with this confidence."""
@@ -110,9 +115,14 @@ class Difference:
 def model_variance(channels: Channels, before: Array, after: Array) -> float:
     """Variance of the model's error in the difference of two modelled energies [J^2].
 
-    From the integrals of the channels on each side [channels], J. The parameters of the
-    model, and their errors, are the same on both sides and cancel as far as the motion is
-    the same; the standby power of two sessions and the errors of two motions do not.
+    The parameters of the model, and their errors, are the same on both sides and cancel as
+    far as the motion is the same; the standby power of two sessions and the errors of two
+    motions do not.
+
+    Args:
+        channels: channels of the integrals.
+        before: integrals of the channels on one side [channels], J.
+        after: integrals of the channels on the other side [channels], J.
     """
     moving = channels.state_time + ArmState.MOVING
     standby = channels.model_errors.stop - 1

@@ -66,8 +66,8 @@ class SourceReader:
         self.attempts = 0
         self.samples = 0
         self.waited = 0.0
+        # The last source that was opened, and the losses of the sources before it.
         self._source: tuple[TelemetrySource, Losses] | None = None
-        """The last source that was opened, and the losses of those before it."""
         self._final: LinkStatus | None = None
 
     @property
@@ -113,6 +113,7 @@ class SourceReader:
             self._thread.join()
 
     def _run(self) -> None:
+        """Read until the reader is stopped; what the thread runs."""
         try:
             while not self._stopping.is_set():
                 self.attempts += 1
@@ -134,6 +135,12 @@ class SourceReader:
             self.failure = error
 
     def _read_all(self) -> None:
+        """Open the source, and read it until the reader is stopped or the source ends.
+
+        Raises:
+            ControllerError: the controller cannot be reached.
+            EOFError: a recorded source has ended.
+        """
         with self._open_source() as source:
             self.info = source.info
             self._source = source, self._status().losses

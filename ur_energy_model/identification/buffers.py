@@ -39,8 +39,8 @@ Item = TypeVar("Item")
 class Buffer(Generic[Item]):
     """Arrays, motions or samples, written once and read back in order any number of times.
 
-    The temporary file has no name and is deleted with the object. Pickled, a buffer
-    carries what it holds.
+    The temporary file has no name and is deleted with the object. A pickled buffer contains
+    its items.
 
     Args:
         most: bytes kept in memory before the file is used; 0 for all of them.

@@ -33,10 +33,11 @@ from ur_energy_model.typing import Array, Mask
 DOUBTS = "payload_doubts"
 """Key in the provenance of a model: payloads that currents contradict, one line each."""
 
-# relative standard deviation from which a constant counts as not identifiable
 _VAGUE = 0.3
-# R2 of a current in motion below which the stated setup is probably wrong
-_UNEXPLAINED = 0.8
+"""Relative standard deviation from which a constant counts as not identifiable."""
+_UNEXPLAINED = (
+    0.8  # R2 of a current in motion below which the stated setup is probably wrong
+)
 _MOUNTINGS = {
     "default": "are assumed, upright and without payload",
     "rtde": "are assumed upright and as recorded",

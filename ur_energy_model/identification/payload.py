@@ -36,8 +36,8 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array, Progress
 
-# standard deviation of a mass from target_moment below which the set mass is known [kg]
 _KNOWN_MASS = 0.1
+"""Standard deviation of a mass from target_moment below which the set mass is known [kg]."""
 
 
 def identify_payload(
@@ -157,7 +157,7 @@ def _mounting(
 
 
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
-    """The model with calibrated torque constants.
+    """The model with the torque constants of a payload estimate.
 
     Friction was identified in amperes and scales with them. The calibration of links and
     drives is kept for later payload identifications.
@@ -195,9 +195,9 @@ class ShownPayload(NamedTuple):
     Attributes:
         mass: mass without constraint [kg]; below zero by errors, and of a wrong mounting
             or arm.
-        std: standard deviation [kg].
-        least: smallest difference that counts [kg].
-        payload: physically possible, with its centre of mass.
+        std: standard deviation of the mass [kg].
+        least: smallest difference of two masses that counts [kg].
+        payload: payload that is physically possible, with its centre of mass.
     """
 
     mass: float
@@ -218,10 +218,10 @@ def contradiction_of_payload(
     """The contradiction between the payload that was set, or stated by the user, and the currents.
 
     Args:
-        stated: mass [kg].
+        stated: mass that was set or stated [kg].
         shown: what the currents show.
         by_user: whether the user stated the mass, not the controller.
-        source: recording to be named, none where the user knows which one it is.
+        source: recording that the contradiction names; empty to name none.
     """
     mass = max(shown.mass, 0.0)
     low, high = shown.interval
@@ -289,11 +289,9 @@ def _doubts(
     elif compared and not low <= set_mass <= high and abs(found - set_mass) > least:
         yield contradiction_of_payload(set_mass, shown, source=bag)
     if unexplained > 1.0:
-        remedy = (
-            "identify it again, from more motion"
-            if same
-            else "use a model of this very arm"
-        )
+        remedy = "use a model of this very arm"
+        if same:
+            remedy = "identify it again, from more motion"
         yield (
             f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
             f"was identified from, so do not trust the mass; {remedy}"

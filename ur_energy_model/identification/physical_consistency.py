@@ -29,6 +29,8 @@ from ur_energy_model.model.setup import (
 from ur_energy_model.typing import Array
 
 _PSEUDO = 4  # order of the pseudo-inertia matrix
+_MOMENTS = slice(0, 3)  # rows of its second moments
+_WEIGHT = 3  # row of its first moments and mass
 _MARGIN = 1e-6  # smallest eigenvalue required of the scaled pseudo-inertia
 _KEPT = 1e-6  # spread of parameters that are kept [kg, kg m]
 _PLAUSIBLE = 10.0  # factor on the spread that removes the weight of the second term
@@ -44,17 +46,17 @@ def nearest_possible(
 ) -> Array:
     """Physically possible full parameters [parameters] that fit base parameters best.
 
-    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints
-    above. The second term determines only what the first does not. The parameters are one
-    equal group for each link, which starts with the ten inertial ones.
+    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints of
+    this module. The second term determines only what the first term does not. The
+    parameters are one equal group for each link, which starts with the ten inertial ones.
 
     Args:
         information: H, inverse covariance of the base parameters [rank, rank].
         combination: B, base parameters per full parameter [rank, parameters].
-        base_values: b, as measured [rank].
+        base_values: b, base parameters as measured [rank].
         nominal: full parameters by the robot file [parameters].
-        spread: plausible deviations from these, all positive [parameters].
-        links: number of groups.
+        spread: plausible deviations from `nominal`, all positive [parameters].
+        links: number of links, which is the number of groups.
 
     Raises:
         IdentificationError: the solver finds no such parameters.
@@ -69,7 +71,8 @@ def nearest_possible(
     scaled = combination * spread
     quadratic = scaled.T @ information @ scaled + np.eye(size)
     linear = -scaled.T @ information @ (base_values - combination @ nominal)
-    # b - A x is in the cones: drives not negative, then the pseudo-inertia of every link.
+    # With the unknowns x, offsets - rows x is in the cones: drives not negative, then the
+    # pseudo-inertia of every link.
     place = np.arange(size).reshape(links, group)
     drive = place[:, COUNT:].ravel()
     rows = [-np.diag(spread)[drive]]
@@ -142,27 +145,28 @@ def nearest_possible_tensors(
 def _basis() -> Array:
     """Pseudo-inertia of each unit parameter [10, 4, 4]."""
     out = np.zeros((COUNT, _PSEUDO, _PSEUDO))
-    out[MASS, 3, 3] = 1.0
+    out[MASS, _WEIGHT, _WEIGHT] = 1.0
     for axis in range(3):
-        k = FIRST_MOMENT.start + axis
-        out[k, axis, 3] = 1.0
-        out[k, 3, axis] = 1.0
+        parameter = FIRST_MOMENT.start + axis
+        out[parameter, axis, _WEIGHT] = 1.0
+        out[parameter, _WEIGHT, axis] = 1.0
     for entry, entries in enumerate(np.eye(6)):
         tensor = tensor_of(entries)
-        out[TENSOR.start + entry, :3, :3] = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+        moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+        out[TENSOR.start + entry, _MOMENTS, _MOMENTS] = moments
     return out
 
 
 _BASIS = _basis()
-_TRIANGLE = np.triu_indices(_PSEUDO)
-_ORDER = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
+_TRIANGLE_ROWS, _TRIANGLE_COLUMNS = np.triu_indices(_PSEUDO)
+_ORDER = np.lexsort((_TRIANGLE_ROWS, _TRIANGLE_COLUMNS))
 """Upper triangle column by column, as Clarabel stacks it."""
 
 
 def _vectorise(matrix: Array) -> Array:
     """Upper triangle, off-diagonal entries times sqrt 2, so that inner products stay the same."""
-    rows = _TRIANGLE[0][_ORDER]
-    columns = _TRIANGLE[1][_ORDER]
+    rows = _TRIANGLE_ROWS[_ORDER]
+    columns = _TRIANGLE_COLUMNS[_ORDER]
     factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
     return np.asarray(matrix[rows, columns] * factors)
 

@@ -29,8 +29,9 @@ TYPICAL_TRAVEL = 2e-3  # typical travel in recordings of three e-Series arms [ra
 _TRAVEL_SPREAD = 0.7  # spread of the travels about the typical one, natural logarithm
 _NO_MEMORY = 8.0  # prior cost of friction without memory, in squared standard deviations
 _SHORTEST = 1.0  # standstill from which the travel of a joint is chosen [s]
-# share of standstill within the reach of the filter from which a sample is at rest
 _AT_REST = 0.9
+"""Share of standstill within the reach of the filter from which a sample is at rest."""
+_NONE = 0  # place of the travel 0 among TRAVELS
 
 
 class PreslidingFit:
@@ -84,8 +85,8 @@ class PreslidingFit:
     ) -> Array:
         """Modelled currents for every travel [samples, travels, n], A.
 
-        They are linear in the direction of friction, so that those for two directions
-        give all others.
+        Currents are linear in the direction of friction, so that the currents for two
+        directions give all others.
 
         Args:
             motion: a stretch without gaps.
@@ -93,20 +94,23 @@ class PreslidingFit:
             directions: directions of friction for every travel [samples, travels, n], -1
                 to 1.
         """
-        speed = motion.qd
-        without, middle, forwards = (
-            self.model.from_link_torque(
+
+        def with_direction(direction: Array | None) -> Array:
+            """Currents with this direction of friction; None derives it from the speed."""
+            powers = self.model.from_link_torque(
                 link_torque,
-                speed,
+                motion.qd,
                 motion.qdd,
                 temperature=motion.known_temperature,
                 direction=direction,
                 std=False,
-            ).current
-            for direction in (None, np.zeros_like(speed), np.ones_like(speed))
-        )
+            )
+            return powers.current
+
+        middle = with_direction(np.zeros_like(motion.qd))
+        forwards = with_direction(np.ones_like(motion.qd))
         currents = middle[:, None] + (forwards - middle)[:, None] * directions
-        currents[:, 0] = without
+        currents[:, _NONE] = with_direction(None)
         return currents
 
     def travels(self) -> Array:
@@ -115,11 +119,11 @@ class PreslidingFit:
         One standstill counts as one observation, so a few of them weigh little against
         the prior around the typical travel.
         """
-        tried = np.array(TRAVELS[1:])
+        tried = np.array(TRAVELS[_NONE + 1 :])
         unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)
-        without = self._squares[0]
+        without = self._squares[_NONE]
         seen = (self._still >= _SHORTEST) & (without > 0)
-        share = self._squares[1:] / np.where(seen, without, 1.0)
+        share = self._squares[_NONE + 1 :] / np.where(seen, without, 1.0)
         cost = self._episodes * share + unlikely[:, None]
         remembers = cost.min(axis=0) < self._episodes + _NO_MEMORY
         best = np.where(remembers, tried[cost.argmin(axis=0)], 0.0)

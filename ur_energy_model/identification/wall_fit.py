@@ -18,6 +18,7 @@ from scipy.optimize import nnls
 
 from ur_energy_model.consistency.meter_readings import (
     FINE,
+    READING,
     SHIFT,
     Compared,
     best_pair,
@@ -98,14 +99,13 @@ class WallFit:
         pair, _ = best_pair(self._gram.blocks.sum(axis=0))
         blocks = self._gram.blocks[:, pair]
         known = generic_wall(generation)
-        prior = Prior(known.coefficients, known.std, known.covariance).extended(
-            0.0, FINE.step
-        )
+        of_terms = Prior(known.coefficients, known.std, known.covariance)
+        prior = of_terms.extended(0.0, FINE.step)  # of the shift of the delay [s]
         naive = solve(blocks, prior, counts)
         found = solve(_without_jitter(blocks, naive.coefficients), prior, counts)
         own = found.coefficients[:TERMS]
         covariance = found.covariance[:TERMS, :TERMS]
-        # The scatter may also be the wall's own, and then nothing was to be corrected.
+        # The scatter may also come from the wall itself; the correction is then wrong.
         change = own - naive.coefficients[:TERMS]
         covariance = covariance + np.outer(change, change)
         # Readings of equal loads are rounded alike, which no scatter shows.
@@ -115,7 +115,7 @@ class WallFit:
             covariance,
             MEASURED,
             held_out_error_percent=_held_out_error(blocks, prior, counts),
-            delay=float(FINE.delay[pair] + found.coefficients[-1] / own[SUPPLY]),
+            delay=float(FINE.delay[pair] + found.coefficients[SHIFT] / own[SUPPLY]),
             averaging=float(FINE.averaging[pair]),
             resolution=self._resolution if np.isfinite(self._resolution) else 0.0,
         )
@@ -140,9 +140,9 @@ def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None
 def _without_jitter(blocks: Array, coefficients: Array) -> Array:
     """Blocks without the variance that irregular delays of the readings add to the power's means.
 
-    With it slopes come out too small (errors in variables; Fuller, Measurement Error
-    Models, 1987, section 1.3). The delay's variance is that by which residuals grow with
-    the changes of the power; noise of the readings does not.
+    With this variance slopes come out too small (errors in variables; Fuller, Measurement
+    Error Models, 1987, section 1.3). Residuals grow with the changes of the power by the
+    variance of the delay; noise of the readings does not depend on these changes.
 
     Args:
         blocks: Gram matrices of the readings per block of time.
@@ -172,7 +172,8 @@ def _held_out_error(blocks: Array, prior: Prior, counts: Array) -> float:
         others = np.ones(len(blocks), dtype=bool)
         others[fold] = False
         found = solve(blocks[others], prior, counts[others])
-        # the states cover all of the time
+        # The states cover all of the time: their rows sum to the integrals over time.
         sums = blocks[fold][:, :SUPPLY].sum(axis=(0, 1))
-        errors.append(sums[:-1] @ found.coefficients / sums[-1] - 1.0)
+        modelled = sums[:READING] @ found.coefficients
+        errors.append(modelled / sums[READING] - 1.0)
     return 100.0 * float(np.sqrt(np.square(errors).mean()))

@@ -21,17 +21,19 @@ import numpy as np
 
 from ur_energy_model.typing import Array
 
-# Resistances of the segments of six joints [ohm]. From recordings of three UR5e and a
-# UR3e: 0.09 to 0.15, 0.00 to 0.03, 0.01 to 0.07, 0.05 to 0.49, 0.01 to 0.19, 0.15 to
-# 0.23.
 _TYPICAL = np.array([0.12, 0.02, 0.03, 0.15, 0.10, 0.20])
 _SPREAD = np.array([0.05, 0.03, 0.04, 0.15, 0.10, 0.10])
+"""Resistances of the segments of six joints, and their spread between arms [ohm]. Recordings of
+three UR5e and a UR3e show 0.09 to 0.15, 0.00 to 0.03, 0.01 to 0.07, 0.05 to 0.49, 0.01 to 0.19,
+and 0.15 to 0.23."""
 _OTHER_GENERATION = 2.0
 """Factor on the spread where no arm of the generation was measured."""
 _ANOTHER_DAY = 0.2
 """Relative change of a resistance between sessions: contacts, warm cables."""
 _ANOTHER_DAY_BASE = 0.03
-"""The same of the first segment [ohm], which also contains errors of the bus voltage."""
+"""Further change of the first segment between sessions [ohm]: it also contains errors of the bus
+voltage."""
+_BASE = 0  # segment that ends at the first joint
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Cable:
     def of_another_session(self) -> Cable:
         """The cable of the same arm at another time, with larger standard deviations."""
         change = _ANOTHER_DAY * np.abs(self.resistance)
-        change[0] = np.hypot(change[0], _ANOTHER_DAY_BASE)
+        change[_BASE] = np.hypot(change[_BASE], _ANOTHER_DAY_BASE)
         return Cable(self.resistance, np.hypot(self.std, change))
 
 

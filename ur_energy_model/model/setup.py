@@ -17,9 +17,9 @@ class Payload:
     """A rigid body fixed to the flange.
 
     Attributes:
-        mass: kg.
+        mass: mass [kg].
         center_of_mass: centre of mass in the flange frame [3], m.
-        inertia: about its centre of mass, flange axes [3, 3], kg m^2.
+        inertia: inertia tensor about the centre of mass, flange axes [3, 3], kg m^2.
     """
 
     mass: float = 0.0
@@ -34,7 +34,7 @@ class Setup:
     Attributes:
         gravity: acceleration of gravity in the base frame [3], m/s^2; upright is (0, 0,
             -g).
-        payload: fixed to the flange.
+        payload: body that is fixed to the flange.
     """
 
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.82]))
@@ -78,7 +78,7 @@ def tensor_of(entries: Array) -> Array:
 
 _ROWS = np.array([0, 0, 1, 0, 1, 2])
 _COLUMNS = np.array([0, 1, 1, 2, 2, 2])
-"""Places of these entries in the tensor."""
+"""Rows and columns of the entries (xx, xy, yy, xz, yz, zz) in the tensor."""
 
 
 def entries_of(tensor: Array) -> Array:
@@ -99,12 +99,14 @@ def inertial_parameters(mass: float, center: Array, inertia: Array) -> Array:
 
 def inertial_slopes(mass: float, center: Array) -> Array:
     """Change of `inertial_parameters` with mass, centre and tensor's entries [10, 10]."""
+    # The columns have the places of the parameters, with the centre in place of the moment.
     out = np.eye(COUNT)
-    out[FIRST_MOMENT, 0] = center
-    out[TENSOR, 0] = entries_of(point_tensor(1.0, center))
-    for i, unit in enumerate(np.eye(3)):
+    out[FIRST_MOMENT, MASS] = center
+    out[TENSOR, MASS] = entries_of(point_tensor(1.0, center))
+    for axis, unit in enumerate(np.eye(3)):
+        of_axis = FIRST_MOMENT.start + axis
         turn = np.outer(unit, center)
-        out[FIRST_MOMENT, 1 + i] = mass * unit
-        slope = 2.0 * center[i] * np.eye(3) - turn - turn.T
-        out[TENSOR, 1 + i] = entries_of(mass * slope)
+        slope = 2.0 * center[axis] * np.eye(3) - turn - turn.T
+        out[FIRST_MOMENT, of_axis] = mass * unit
+        out[TENSOR, of_axis] = entries_of(mass * slope)
     return out

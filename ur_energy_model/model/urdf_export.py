@@ -14,8 +14,7 @@ from ur_energy_model.model.robots import RobotDescription, link_transforms
 from ur_energy_model.typing import Array
 
 THICKNESS = 0.06
-"""Radius of the first link's cylinders [m]; it decreases to half of that at the last
-link."""
+"""Radius of the first link's cylinders [m]; the last link's cylinders have half of it."""
 SHORTEST = 1e-3  # shorter segments have no cylinder [m]
 _LINKS_OF_UR = {
     "shoulder_pan_joint": "shoulder_link",
@@ -46,11 +45,13 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     root = Xml.Element("robot", name=robot.name)
 
     def link(name: str) -> Xml.Element:
+        """Add a link."""
         return Xml.SubElement(root, "link", name=prefix + name)
 
     def joint(
         name: str, kind: str, parent: str, child: str, placement: Array
     ) -> Xml.Element:
+        """Add a joint between two links, at a pose [4, 4] in the frame of the parent."""
         element = Xml.SubElement(root, "joint", name=prefix + name, type=kind)
         _origin(element, placement)
         Xml.SubElement(element, "parent", link=prefix + parent)
