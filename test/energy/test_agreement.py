@@ -144,7 +144,7 @@ def thinned(telemetry: Telemetry, rate: float) -> Telemetry:
 
 
 @pytest.mark.parametrize(
-    ("rate", "of_controller"), first_fast([(5.0, 125.0), (500.0, 500.0)])
+    ("rate", "of_controller"), first_fast([(5.0, 250.0), (500.0, 500.0)])
 )
 def test_all_calculations_agree_and_are_right(
     tmp_path: Path, rate: float, of_controller: float
@@ -250,7 +250,7 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
 
 
 def test_every_part_is_right() -> None:
-    session = mixed_session(1, 500.0)
+    session = mixed_session(1, 250.0)
     estimator = LiveEstimator(session.model, ROBOT)
     time = session.telemetry.time
     before = 0.0

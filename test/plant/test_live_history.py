@@ -167,11 +167,14 @@ def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0)
     telemetry = session.telemetry()
     store = tmp_path / "live"
-    history = live(store, period=0.05)
+    history = live(store, period=0.2)
     source = estimator(history)
     feed(source, telemetry.cut(slice(0, 7_200)), 100)
     source.save()
-    until(lambda: len(rows(store, "health")) >= 1 and total(store, "accounted") > 60.0)
+    until(
+        lambda: len(rows(store, "health")) >= 1 and total(store, "accounted") > 60.0,
+        pause=0.1,
+    )
     feed(source, telemetry.cut(slice(7_200, None)), 100)
     source.close()
     history.close()
@@ -223,12 +226,12 @@ def test_compaction_leaves_what_the_estimator_will_replace(tmp_path: Path) -> No
     begin = NOON + HOUR - 4 * SECOND
     telemetry = Session(at=begin, moving=6.0, still=6.0, every=1).telemetry()
     telemetry = changed(telemetry, actual_robot_current=np.full(len(telemetry), np.nan))
-    history = live(store, period=0.02)
+    history = live(store, period=0.2)
     source = estimator(history)
     for start in range(0, len(telemetry), 2000):
         feed(source, telemetry.cut(slice(start, start + 2000)))
         source.save()
-        until(lambda: len(rows(store)) >= max(1, start // 500))  # noqa: B023
+        until(lambda: len(rows(store)) >= max(1, start // 500), pause=0.1)  # noqa: B023
         HistoryStore(store).compact()
     source.close()
     history.close()
@@ -294,7 +297,7 @@ def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=256) as disk:
         store = disk.path / "store"
         store.mkdir()
-        history = live(store, period=0.02)
+        history = live(store, period=0.2)
         source = estimator(history)
         disk.fill()
         feed(source, telemetry.cut(slice(0, 2000)))

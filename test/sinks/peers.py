@@ -52,12 +52,17 @@ def free_port() -> int:
         return port
 
 
-def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
-    """Wait for a condition; the limit is for what hangs."""
+def until(
+    condition: Callable[[], object], seconds: float = 240.0, *, pause: float = 0.005
+) -> None:
+    """Wait for a condition; the limit is for what hangs.
+
+    `pause`: between two looks at the condition [s]; longer where a look takes long itself.
+    """
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timed out"
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]  # values by name and labels
