@@ -3,9 +3,9 @@
 
 """The subcommands of the core of `ur_energy`: what their help states, and what runs them.
 
-The options of a subcommand are in `command_options`; what it does is in the other modules
-of this folder, which are imported when it runs. The subcommands of rooms are in their
-`room` modules.
+The options of a subcommand are in `command_options` and `recording_options`; what it does
+is in the other modules of this folder, which are imported when it runs. The subcommands of
+rooms are in their `room` modules.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from ur_energy_model.cli.command_options import (
     CompletionOptions,
     EstimateOptions,
     EvaluateOptions,
-    ImportOptions,
-    InspectOptions,
     LayoutsOptions,
-    LiveViewOptions,
     PayloadOptions,
     PredictOptions,
     ProfileOptions,
+    ReportOptions,
+)
+from ur_energy_model.cli.recording_options import (
+    ImportOptions,
+    InspectOptions,
+    LiveViewOptions,
     RecordOptions,
     RecoverOptions,
-    ReportOptions,
 )
 from ur_energy_model.cli.tables import (
     EVERYDAY,
@@ -306,4 +308,4 @@ COMMANDS = (
         group=FILES,
     ),
 )
-"""In the order of the help, within their groups."""
+"""Subcommands of the core, in the order of the help within their groups."""

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ur_energy_model.cli.command_options import ImportOptions
 from ur_energy_model.cli.output import note, print_json, print_values, progress, warn
+from ur_energy_model.cli.recording_options import ImportOptions
 from ur_energy_model.cli.recordings import note_packing, print_constants
 from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import Contradiction, refuse

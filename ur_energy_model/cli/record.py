@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from ur_energy_model.cli.command_options import RecordOptions
 from ur_energy_model.cli.output import (
     note,
     print_json,
@@ -21,6 +20,7 @@ from ur_energy_model.cli.output import (
     recording_json,
     warn,
 )
+from ur_energy_model.cli.recording_options import RecordOptions
 from ur_energy_model.cli.recordings import (
     controller_constants,
     note_packing,

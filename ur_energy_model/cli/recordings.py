@@ -12,7 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.command_options import InspectOptions, RecoverOptions
 from ur_energy_model.cli.output import (
     JOINT,
     note,
@@ -21,6 +20,7 @@ from ur_energy_model.cli.output import (
     print_objects,
     progress,
 )
+from ur_energy_model.cli.recording_options import InspectOptions, RecoverOptions
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.rooms import Given
