@@ -21,9 +21,9 @@ from ur_energy_model.rooms import choices_of, loaded
 from ur_energy_model.typed_numbers import likely_form, right_form
 
 PAYLOAD = "--payload"
-"""The option; errors about a payload that an arm cannot carry name it."""
+"""Option of the payload, which errors about a payload that an arm cannot carry name."""
 IDENTIFY = "identify"
-"""In place of the mass of a payload: it is identified from the motor currents."""
+"""Word in place of the mass of a payload, which is then identified from the motor currents."""
 
 
 # Groups of commands in `ur_energy --help`.

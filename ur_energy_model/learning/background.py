@@ -111,7 +111,7 @@ class BackgroundLearning:
         self._states = {0: first}
         self._pause = FIRST_PAUSE
         self._due = 0.0  # monotonic time before which no process is started [s]
-        self._failures_with_state = 0  # in a row, with the same state
+        self._failures_with_state = 0  # failures in a row with the same state
         self._left_out = 0  # samples left out by earlier processes
         self.failures = 0
         self.progress = Progress()

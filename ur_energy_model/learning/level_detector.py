@@ -99,7 +99,7 @@ class LevelDetector:
         self._least = least * np.ones(channels)
         self._session_ratio = session_ratio
         self.filter = DriftFilter(noise, channels)
-        self._time = np.nan  # of the last minute or start [s]; NaN before the first
+        self._time = np.nan  # time of the last minute or session start [s]; NaN before
         self._usual = np.zeros(channels)
         """Usual level before the reported changes, at the reference temperature."""
         self.changed = np.zeros(channels, dtype=bool)

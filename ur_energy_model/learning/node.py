@@ -50,7 +50,7 @@ class LearningCompanion(EstimatorCompanion):
         self._learning: BackgroundLearning | None = None
         self._arm_is_known = False
         self._owner: object = None  # serial number of the arm of the model file
-        self._minutes = 0.0  # of work that the model in use was learned from
+        self._minutes = 0.0  # minutes of work that the model in use was learned from
         self._reason: str | None = None  # why the last refit was accepted
         self._lacking: str | None = None  # subject of the last line about missing work
         self._change: str | None = None

@@ -115,7 +115,7 @@ def instant(
         raise InputError(option, f"{text!r} is no date before 9999", remedy) from None
 
 
-MEMORY_GB = 2.0  # that DuckDB may use; buffers of Arrow come on top of it
+MEMORY_GB = 2.0  # memory that DuckDB may use, beside the buffers of Arrow [GB]
 BATCH = 2_048
 """Rows of a result that are in memory at a time; DuckDB computes as many at once."""
 LOCKED = (

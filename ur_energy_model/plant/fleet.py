@@ -49,7 +49,7 @@ from ur_energy_model.typing import Array
 
 _CONSTANT = "torque_constant"
 _INERTIA = "reflected_inertia"
-_DIGITS = 9  # of nominal constants that are equal for joints of one size
+_DIGITS = 9  # digits to which nominal constants of joints of one size are equal
 _SizeJoints = list[tuple[RobotDescription, int]]
 """The joints of a size: type of robot and index of the joint."""
 

@@ -163,7 +163,8 @@ class HealthRows:
         """Torque constants of the model, motor side [n], N m/A."""
         self._meter = MinuteMeter(model)
         self._windows = WindowCollector()
-        self._dynamics: ArmDynamics | None = None  # with the payload of the last samples
+        self._dynamics: ArmDynamics | None = None
+        """Dynamics with the payload of the last samples; None before the first samples."""
         self._time = -np.inf  # shifted time of the last sample [s]
         self._shift: float | None = None
         """Added to the controller's time, so that its minutes begin when the host's do

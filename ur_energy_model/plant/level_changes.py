@@ -112,7 +112,7 @@ _CORRELATED = 15.0
 """Consecutive minutes whose errors are equal (learning/changes.py: 900 s)."""
 _FEWEST_MINUTES = 30
 """Minutes of a unit from which the warming up in this unit shows the effect of temperature."""
-_MOST_CHANGES = 6  # of one quantity of an arm
+_MOST_CHANGES = 6  # most changes of one quantity of an arm
 _FEWEST_JOINTS = 3  # joints from which their common change is estimated
 
 

@@ -249,7 +249,7 @@ def _by_hour(
         yield from divided(table, together, ranges, HOUR)
 
 
-PERIOD = 60.0  # between two writings [s]
+PERIOD = 60.0  # time between two writings [s]
 MOST_WAITING = 4 * 3600
 """Parts, mostly seconds, that stay in memory while the store does not answer; further ones are
 lost."""

@@ -191,8 +191,8 @@ def _idle_statement(fleet: FleetDays, tariff: Tariff) -> Statement:
 
 # Tables of many arms: energies, cycles, unusual days, and where the figures are from.
 
-MOST_ROWS = 200  # of a table
-MOST_MODELS = 20  # that are named
+MOST_ROWS = 200  # most rows of a table
+MOST_MODELS = 20  # most models that are named
 
 
 def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:

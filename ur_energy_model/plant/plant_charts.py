@@ -33,7 +33,7 @@ SHOWN_ARMS = 40  # arms in charts; the table has more
 SHOWN_WORKS = 9  # programs whose cycles are drawn
 MOST_DAYS = 100  # columns of a heat map; of a longer period they are weeks
 LEFT_ON_COLOUR = 1  # number of a joint's colour
-INSTANT = 1e-6  # between the end of a step and the begin of the next one, in days
+INSTANT = 1e-6  # time between the end of a step and the begin of the next step [days]
 
 
 def plant_charts(fleet: FleetDays) -> list[Chart]:

@@ -41,10 +41,10 @@ MEMORY = 2_000_000_000
 """Memory of the process, with Python and libraries (200 MB) [bytes]."""
 DATABASE_GB = 1.4
 """Memory as DuckDB counts it [GB]: it raises an error before an allocation fails."""
-TIMEOUT = 60.0  # of the computation [s]
+TIMEOUT = 60.0  # longest time of the computation [s]
 MOST_CORES = 4  # each thread takes memory
-MOST_BYTES = 8_000_000  # of a message with more than one row
-LARGEST_ROW = 16_000_000  # of a row of the result [bytes]
+MOST_BYTES = 8_000_000  # largest size of a message with more than one row [bytes]
+LARGEST_ROW = 16_000_000  # largest size of a row of the result [bytes]
 START = 120.0  # time in which the process must have opened the store [s]
 SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 """Environment of the process: no allocator that reserves gigabytes, which the limit

@@ -45,7 +45,7 @@ class Column(NamedTuple):
     """A column of a table.
 
     Attributes:
-        name: as in SQL.
+        name: name of the column, as in SQL.
         kind: kind of the values, one of _TYPES.
         unit: SI or degC; "" for none.
         description: description for the page of the tables and the metadata of the files.
@@ -289,7 +289,7 @@ def arrow_schema(table: str) -> pa.Schema:
     """Arrow schema of a table, with units and descriptions as metadata of its columns.
 
     Args:
-        table: name, of TABLES.
+        table: name of the table, one of TABLES.
     """
     fields = []
     for column in TABLES[table]:
@@ -303,7 +303,7 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
     """Rows of a table of the history.
 
     Args:
-        table: name, of TABLES.
+        table: name of the table, one of TABLES.
         columns: all columns of the table by name, the first one an array. A column is an
             array of values [rows]; of times [rows], ns since 1970 UTC; of numbers of the
             joints [rows, n]; or the names of the joints or one text, which are the same
@@ -341,7 +341,7 @@ def _list_array(values: np.ndarray, field: pa.Field) -> pa.ListArray:
 
 
 LIVE = "live-"  # begin of the names of live writers
-DIGITS = 16  # of the SHA-256 of a model file that name the model
+DIGITS = 16  # digits of the SHA-256 of a model file that name the model
 
 
 @dataclass(frozen=True)

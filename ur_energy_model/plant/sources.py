@@ -117,7 +117,8 @@ class SourcePart:
         )
 
 
-Parts = Mapping[str, SourcePart]  # by source
+Parts = Mapping[str, SourcePart]
+"""The parts of all sources in a file, by name of the source."""
 
 PARTS = b"ur_energy_model.sources"
 """Key in the footer of a file: its `Parts` as JSON."""

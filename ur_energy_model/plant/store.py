@@ -71,7 +71,8 @@ from ur_energy_model.plant.store_log import State, StoreLog
 
 MOST_SMALL = 64  # files of a table and day from which adding compacts them
 DAYS_AT_ONCE = 16  # days whose files are joined in one commit
-MOST_DAYS = 400  # of one source: a recording that seems to be longer has a damaged clock
+MOST_DAYS = 400
+"""Most days of one source: a recording that seems to be longer has a damaged clock."""
 
 
 class LivePart(NamedTuple):

@@ -29,9 +29,9 @@ from ur_energy_model.plant.store_content import (
 from ur_energy_model.plant.store_files import StoredFile, StoreError, StoreFiles
 from ur_energy_model.plant.store_log import State, StoreLog
 
-MOST_WAIT = 60.0  # for a commit beside commits of other processes [s]
-SHORTEST_PAUSE = 0.01  # before a commit is tried again [s]
-LONGEST_PAUSE = 0.5  # before a commit is tried again [s]
+MOST_WAIT = 60.0  # time in which a commit is tried beside commits of other processes [s]
+SHORTEST_PAUSE = 0.01  # longest pause before a commit is tried a second time [s]
+LONGEST_PAUSE = 0.5  # longest pause before a commit is tried once more [s]
 
 
 class OverlapError(Exception):
@@ -64,8 +64,8 @@ class StoreChanges:
         Args:
             change: gives the change of a state; None if there is nothing to change.
             always: whether logs are brought up to date also without a change.
-            publish: whether the logs of the tables follow; not where further changes
-                follow at once.
+            publish: whether the logs of the tables are brought up to date as well; False
+                where further changes follow at once.
 
         Returns:
             Whether there was a change.
@@ -81,12 +81,13 @@ class StoreChanges:
             settled = state.log is not None and not state.behind
             if found is None and (settled or not always):
                 return False
+            committed = FileChange(()) if found is None else found
             try:
                 if found is not None or state.log is None:
-                    self._log.commit(state, *(found or FileChange(())))
+                    self._log.commit(state, committed.added, committed.removed)
                 if publish:
                     self._log.publish()
-                for file in () if found is None else found.removed:
+                for file in committed.removed:
                     self._files.remove_stand_in(file.path)
                 return found is not None
             except ConflictError:
@@ -120,7 +121,7 @@ class StoreChanges:
     ) -> tuple[list[StoredFile], list[StoredFile]]:
         """Take the rows of a source out of the files that count.
 
-        A lost file of several bags is replaced with the last of these.
+        A lost file of several bags is replaced when the last of these bags is added again.
 
         Args:
             state: state of the store.

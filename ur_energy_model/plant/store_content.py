@@ -40,7 +40,8 @@ class StoreContent:
 
     def __init__(self, files: StoreFiles) -> None:
         self.files = files
-        self._records: dict[str, list[SourceRecord]] = {}  # by path of their file
+        self._records: dict[str, list[SourceRecord]] = {}
+        """Records that were read, by path of their file."""
 
     def records(self, state: State) -> list[SourceRecord]:
         """Records of the table `sources` that can be read."""

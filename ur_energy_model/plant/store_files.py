@@ -49,7 +49,7 @@ from ur_energy_model.plant.sources import (
 
 DAY = 86_400 * SECOND  # ns
 S3 = "s3://"
-TIMEOUT = 20.0  # of a connection or request to an S3 server [s]
+TIMEOUT = 20.0  # longest time of a connection or request to an S3 server [s]
 PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
 DAY_FOLDER = r"day=(?P<day>\d{4}-\d\d-\d\d)"
 _NAMED = rf"{PLAIN}-(?P<crc32>[0-9a-f]{{8}})\.parquet"
@@ -172,7 +172,8 @@ class StoreFiles:
     def __init__(self, address: str) -> None:
         self.folder = _folder(address)
         self.options: dict[str, str] = {}
-        self._parts: dict[str, dict[str, SourcePart]] = {}  # by path
+        self._parts: dict[str, dict[str, SourcePart]] = {}
+        """Parts of sources that were read from footers, by path of the file."""
         self._system: pyarrow.fs.FileSystem
         if self.folder is not None:
             self.address = str(self.folder)

@@ -22,7 +22,7 @@ from ur_energy_model.typing import Array, Indices
 OUTLIER = (
     6.0  # distance from the median beyond which a day is unusual [standard deviations]
 )
-FEWEST_DAYS = 7  # with fewer days it is not known what is usual
+FEWEST_DAYS = 7  # days from which on it is known what is usual
 LEAST_TIME = 600.0  # least time accounted for on a day that is compared [s]
 LEAST_CYCLES = 5  # least number of cycles of a day that is compared
 LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value

@@ -33,7 +33,7 @@ from ur_energy_model.report.page import (
 )
 from ur_energy_model.report.palette import stylesheet
 
-SCRIPTS = ("scales.js", "charts.js", "page.js")  # of the page, in order
+SCRIPTS = ("scales.js", "charts.js", "page.js")  # scripts of the page, in order
 
 
 def escape(text: str) -> str:

@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 Value: TypeAlias = float | int | str | None
-"""Of a metric; None where it is unknown."""
+"""Value of a metric; None where it is unknown."""
 
 PACKAGE = "org.eclipse.tahu.protobuf"
 _Type = FieldDescriptorProto

@@ -27,7 +27,8 @@ IA = "http://opcfoundation.org/UA/IA/"
 MACHINERY = "http://opcfoundation.org/UA/Machinery/"
 ECM = "http://opcfoundation.org/UA/ECM/"
 MACHINERY_ENERGY = "http://opcfoundation.org/UA/Machinery/Energy/"
-OWN = "urn:ur_energy_model:energy"  # of what no specification defines
+OWN = "urn:ur_energy_model:energy"
+"""Namespace of what no specification defines."""
 BASE = ""
 SPACES = (DI, IA, MACHINERY, ECM, MACHINERY_ENERGY, OWN)
 """Namespaces that are added to a server, each after the namespaces that it uses."""
