@@ -31,9 +31,8 @@ UNLOCKED_AGE = 60.0
 _LOCK = "lock"  # file in a temporary folder that is locked
 _LOCKED_BY = 1.0  # age at which what is locked is locked for certain [s]
 _MARK = "ur_energy-"
-_LONGEST = (
-    50  # characters of the name of the target that the name of a temporary file has
-)
+_LONGEST = 50
+"""Characters of the name of the target that the name of a temporary file has."""
 _NAME = re.compile(
     rf"\.(?P<target>.+)\.{_MARK}(?P<pid>\d+)-(?P<use>[a-z]+)(-\w+)?", re.DOTALL
 )

@@ -46,12 +46,10 @@ from ur_energy_model.typing import Array, Mask
 _IDENTIFIED = 0.05
 """Relative standard deviation below which an inertia counts as identified."""
 _TILT = 1.0  # angle from the stated mounting from which a warning is due [degrees]
-_LEAST_CHANGE = (
-    0.05  # difference from the stated payload from which a warning is due [kg]
-)
-_KNOWN_MASS_STD = (
-    0.3  # deviation of a payload that is known well enough for a warning [kg]
-)
+_LEAST_CHANGE = 0.05
+"""Difference from the stated payload from which a warning is due [kg]."""
+_KNOWN_MASS_STD = 0.3
+"""Deviation of a payload that is known well enough for a warning [kg]."""
 _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
 
 

@@ -33,9 +33,8 @@ SPEED_EDGES = np.array(
     [0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 1.8, 2.2, 2.7, 3.3, 4.0, 5.0, 7.0]
 )
 """Bounds of the counted speed ranges [rad/s], about even in their effect on friction."""
-_WARM_SPEED = (
-    0.05  # joint speed above which a temperature counts as one in motion [rad/s]
-)
+_WARM_SPEED = 0.05
+"""Joint speed above which a temperature counts as one in motion [rad/s]."""
 _LONGEST_STEP = 0.5
 """Time that a sample counts for at most [s]: the rest of a gap shows nothing."""
 
@@ -109,9 +108,8 @@ _EXTRAPOLATION = 0.17
 """Relative error of friction per doubling of the speed beyond the fitted ones: Coulomb and viscous
 friction fitted below 0.5 rad/s to a UR5e's factory calibration is 46 % too high at 3.2
 rad/s."""
-_SLOPE = (
-    0.01  # relative change of friction with temperature that the model may lack [1/K]
-)
+_SLOPE = 0.01
+"""Relative change of friction with temperature that the model may lack [1/K]."""
 _COLD = 10.0  # temperature of a cold start below the shown ones [K]
 _WARM_RANGE = 6.0  # range of temperatures that shows their effect [K]
 _EVEN_LOAD = 0.2

@@ -133,9 +133,8 @@ def _standard_error(values: Array) -> float:
 
 
 CELL = 1.0  # errors are means over cells of this length [s]
-_LEAST_SAMPLES = (
-    3  # moving samples of a joint in a cell from which its current is compared
-)
+_LEAST_SAMPLES = 3
+"""Moving samples of a joint in a cell from which its current is compared."""
 _LEAST_STILL = 0.5  # standstill after which a session's standby counts as measured [s]
 
 

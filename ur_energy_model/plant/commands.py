@@ -38,9 +38,8 @@ if TYPE_CHECKING:  # needs packages that `ur_energy --help` does not
     from ur_energy_model.plant.add import Added, BagWork
 
 
-LEAST_LEFT_OUT = (
-    0.05  # time of a recording that others cover from which it is reported [s]
-)
+LEAST_LEFT_OUT = 0.05
+"""Time of a recording that others cover from which it is reported [s]."""
 
 
 def opened_store(address: str) -> HistoryStore:

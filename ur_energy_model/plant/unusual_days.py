@@ -19,17 +19,15 @@ import numpy as np
 from ur_energy_model.plant.fleet_days import FleetDays, day_of
 from ur_energy_model.typing import Array, Indices
 
-OUTLIER = (
-    6.0  # distance from the median beyond which a day is unusual [standard deviations]
-)
+OUTLIER = 6.0
+"""Distance from the median beyond which a day is unusual [standard deviations]."""
 FEWEST_DAYS = 7  # days from which on it is known what is usual
 LEAST_TIME = 600.0  # least time accounted for on a day that is compared [s]
 LEAST_CYCLES = 5  # least number of cycles of a day that is compared
 LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value
 LEAST_STANDBY = 2.0  # least change of the standby power that matters [W]
-LEAST_UNEXPLAINED = (
-    3.0  # least change of the unexplained share that matters [percentage points]
-)
+LEAST_UNEXPLAINED = 3.0
+"""Least change of the unexplained share that matters [percentage points]."""
 _DEVIATION_OF_NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
