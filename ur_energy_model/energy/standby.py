@@ -38,7 +38,7 @@ from ur_energy_model.typing import Array, Indices, Mask
 BLOCK = 0.05  # length of the blocks [s]
 ANCHORING = 0.5  # standstill after which the session's standby counts as measured [s]
 ANCHORING_MOTION = 10.0
-"""Motion after which it does, where the arm never stands still [s]."""
+"""Motion after which the standby counts as measured, where the arm never stands still [s]."""
 NOISE = 0.032
 """Noise of the bus power at standstill: variance of a mean times the time of the mean [W^2 s],
 used until the scatter of the blocks shows it. It corresponds to a standard deviation of 2 W
