@@ -13,10 +13,10 @@ from ur_energy_model.telemetry.bag.decoding import (
     unpacked_messages,
 )
 from ur_energy_model.telemetry.bag.files import bag_files
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.messages import EVENTS_TOPIC, LOG, decode_event
 from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
-from ur_energy_model.telemetry.bag.storage import plain_file
+from ur_energy_model.telemetry.bag.storage import budget_of, plain_file
 from ur_energy_model.telemetry.samples import Event
 from ur_energy_model.typing import Bytes
 

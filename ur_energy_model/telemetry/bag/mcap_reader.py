@@ -46,14 +46,10 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     record_at,
     summary_of,
 )
+from ur_energy_model.telemetry.bag.storage import budget_of
 from ur_energy_model.telemetry.samples import equal_runs
 
 MAX_DEFINITION = 4 << 20  # largest schema, channel or metadata record [bytes]
-MAX_RATIO = 200
-"""Largest ratio of unpacked to packed size of large files (for an arm at rest it is below 50)."""
-_FREE = 512 << 20  # unpacked volume that is allowed for files of any size [bytes]
-_MEMORY = 128 << 20  # memory for definitions [bytes]
-_ITEMS = 500_000  # number of records beside messages
 _DEFINITIONS = frozenset({Opcode.SCHEMA, Opcode.CHANNEL, Opcode.METADATA, Opcode.HEADER})
 _INDEXES = frozenset({Opcode.MESSAGE_INDEX, Opcode.CHUNK_INDEX})
 _LAST_RECORDS = ((Opcode.DATA_END, 4), (Opcode.FOOTER, 20))
@@ -71,26 +67,6 @@ _MOST_WINDOW = 16 << 20
 """Part of a file that is searched at once, at first and at most [bytes]."""
 _LOOSE = 1 << 20  # messages outside chunks are read in groups of about this size [bytes]
 _MOST_SORTED = 128 << 20  # largest volume of messages that are sorted together [bytes]
-
-
-def budget_of(source: Path, files: Sequence[Path]) -> Budget:
-    """Budget for reading the files of a bag: the bound against decompression bombs.
-
-    Unpacked volume is bounded by the size of the files, at MAX_RATIO; memory for
-    definitions and the number of records have bounds of their own. Files that cannot be
-    read count nothing.
-
-    Args:
-        source: bag or file, for errors.
-        files: of the bag.
-
-    Returns:
-        The budget, whose `spend` raises RecordingError beyond it.
-    """
-    size = sum(file.stat().st_size for file in files if file.is_file())
-    volume = max(_FREE, MAX_RATIO * size)
-    items = _ITEMS + 20 * len(files)
-    return Budget(source, RecordingError, volume, _MEMORY, items)
 
 
 class McapReader:
@@ -276,15 +252,7 @@ class McapReader:
             size: of the file [bytes].
         """
         report = self._report
-        place = len(MAGIC)
-        intact = True
-        if read_at(file, 0, len(MAGIC)) != MAGIC:
-            if report is None:
-                raise self.refuse(
-                    "is not an MCAP file", "name a bag that ur_energy recorded"
-                )
-            place = self._next_chunk(file, 0, size, "the beginning")
-            intact = False
+        place, intact = self._first_record(file, size)
         while size - place >= PREFIX.size:
             op, start, end = record_at(file, place, size)
             fits = end > 0  # into the file
@@ -292,21 +260,12 @@ class McapReader:
                 return
             if not fits and report is None:
                 return
-            damaged = "" if fits else f"the record at byte {place}"
-            content = b""
+            content: bytes | None = b""
+            damaged = f"the record at byte {place}"
             if fits:
-                try:
-                    content = self._content(file, op, start, end)
-                except RecordingError:
-                    if report is None:
-                        raise
-                    if self.budget.exhausted:
-                        problem = f"more than any recording holds, from byte {place} on"
-                        report(problem, True)
-                        return
-                    if op not in _DEFINITIONS:  # a lost definition shows at its messages
-                        kind = "chunk" if op == Opcode.CHUNK else "record"
-                        damaged = f"the {kind} at byte {place}"
+                content, damaged = self._content_or_damage(file, op, start, end)
+            if content is None:
+                return
             if content:
                 yield op, content
             if damaged:
@@ -318,6 +277,47 @@ class McapReader:
             report("the last record is incomplete", False)
         elif report is not None and intact:
             report("the file was not finished", False)
+
+    def _first_record(self, file: BinaryIO, size: int) -> tuple[int, bool]:
+        """Place of the first record [bytes], and whether the file begins as MCAP files do.
+
+        Args:
+            file: that is read.
+            size: of the file [bytes].
+
+        Raises:
+            RecordingError: without `report`, the file begins otherwise.
+        """
+        if read_at(file, 0, len(MAGIC)) == MAGIC:
+            return len(MAGIC), True
+        if self._report is None:
+            raise self.refuse("is not an MCAP file", "name a bag that ur_energy recorded")
+        return self._next_chunk(file, 0, size, "the beginning"), False
+
+    def _content_or_damage(
+        self, file: BinaryIO, op: int, start: int, end: int
+    ) -> tuple[bytes | None, str]:
+        """Content of a record, see `_content`, and what is damaged; "" if nothing is.
+
+        A damaged definition is passed over: its loss shows at its messages. The content is
+        None where the budget is exhausted, behind which nothing more is read.
+
+        Raises:
+            RecordingError: without `report`, the record is damaged.
+        """
+        try:
+            return self._content(file, op, start, end), ""
+        except RecordingError:
+            if self._report is None:
+                raise
+        place = start - PREFIX.size
+        if self.budget.exhausted:
+            self._report(f"more than any recording holds, from byte {place} on", True)
+            return None, ""
+        if op in _DEFINITIONS:
+            return b"", ""
+        kind = "chunk" if op == Opcode.CHUNK else "record"
+        return b"", f"the {kind} at byte {place}"
 
     def _content(self, file: BinaryIO, op: int, start: int, end: int) -> bytes:
         """The records of a chunk, or a whole message record; empty for other records.

@@ -24,7 +24,7 @@ from ur_energy_model.telemetry.bag.decoding import (
 )
 from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.messages import (
     DYNAMIC_JOINT_STATE,
@@ -37,7 +37,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     notes_of_custom,
 )
 from ur_energy_model.telemetry.bag.sqlite_reader import lacks_its_log, sqlite_messages
-from ur_energy_model.telemetry.bag.storage import StorageKind, plain_file
+from ur_energy_model.telemetry.bag.storage import StorageKind, budget_of, plain_file
 from ur_energy_model.telemetry.gaps import Gap, find_gaps, with_found_gaps
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.repeated_samples import SeenSamples

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Storage files of bags: which kinds there are, where they are, and files packed as a whole.
+"""Storage files of bags: their kinds, places and budget, and files packed as a whole.
 
 rosbag2 stores messages in MCAP files or sqlite3 databases. Recorded with
 `--compression-mode file`, each of them is packed by zstd once it is complete and gets the
@@ -172,3 +172,33 @@ def plain_file(path: Path, budget: Budget) -> Iterator[tuple[Path, StorageKind]]
         problem = f"cannot be unpacked into {tempfile.gettempdir()} ({error.strerror})"
         remedy = "set TMPDIR to a folder with more room, or unpack it with zstd -d"
         raise RecordingError(path, problem, remedy) from None
+
+
+# Budget: the bound against decompression bombs.
+
+MAX_RATIO = 200
+"""Largest ratio of unpacked to packed size of large files (for an arm at rest it is below 50)."""
+_FREE = 512 << 20  # unpacked volume that is allowed for files of any size [bytes]
+_MEMORY = 128 << 20  # memory for definitions [bytes]
+_ITEMS = 500_000  # number of records beside messages
+_ITEMS_OF_FILE = 20  # further ones for each file, which repeats definitions
+
+
+def budget_of(source: Path, files: Sequence[Path]) -> Budget:
+    """Budget for reading the files of a bag: the bound against decompression bombs.
+
+    Unpacked volume is bounded by the size of the files, at MAX_RATIO; memory for
+    definitions and the number of records have bounds of their own. Files that cannot be
+    read count nothing.
+
+    Args:
+        source: bag or file, for errors.
+        files: of the bag.
+
+    Returns:
+        The budget, whose `spend` raises RecordingError beyond it.
+    """
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    volume = max(_FREE, MAX_RATIO * size)
+    items = _ITEMS + _ITEMS_OF_FILE * len(files)
+    return Budget(source, RecordingError, volume, _MEMORY, items)

@@ -114,9 +114,7 @@ class StorageBudget:
         files = stored_files(self._folder, self._own)
         now = time.time()
         total = sum(file.bytes for file in files)
-        left = list[BagFile]()
-        problem: str | None = None
-        oldest: float | None = None
+        left: dict[BagFile, str | None] = {}  # and why each must not be deleted
         for file in files:
             if self._closing.is_set():
                 return
@@ -125,15 +123,14 @@ class StorageBudget:
                 reason = self._delete(file)
                 if reason is None:
                     total -= file.bytes
-                    count = self.use.removed_files + 1
-                    size = self.use.removed_bytes + file.bytes
-                    self.use = replace(self.use, removed_files=count, removed_bytes=size)
+                    self._count_removed(file)
                     continue
-            left.append(file)
-            if reason is None and oldest is None:  # the first one is the oldest
-                oldest = now - file.modified
-            if reason is not None and reason != _MARKED:
-                problem = problem or f"{file.path}: {reason}"
+            left[file] = reason
+        free = [file for file, reason in left.items() if reason is None]
+        problem: str | None = None
+        for file, reason in left.items():
+            if problem is None and reason not in (None, _MARKED):
+                problem = f"{file.path}: {reason}"
         self._kept = {file: self._kept[file] for file in left if file in self._kept}
         limit = self._retention.bytes
         if limit is not None and total > limit:
@@ -143,9 +140,17 @@ class StorageBudget:
             self.use,
             bytes=total,
             files=len(left),
-            oldest_days=None if oldest is None else oldest / DAY,
+            oldest_days=(now - free[0].modified) / DAY if free else None,
             marked=sum(reason == _MARKED for reason in self._kept.values()),
             problem=problem,
+        )
+
+    def _count_removed(self, file: BagFile) -> None:
+        """Count a file that was deleted."""
+        self.use = replace(
+            self.use,
+            removed_files=self.use.removed_files + 1,
+            removed_bytes=self.use.removed_bytes + file.bytes,
         )
 
     def _delete(self, file: BagFile) -> str | None:
