@@ -55,7 +55,7 @@ def completion(given: Given) -> None:
 
     Raises:
         MissingPackageError: shtab is not installed.
-        InputError: it is too old for this shell.
+        InputError: the package is too old for this shell.
     """
     shell = given.of(CompletionOptions).shell
     with optional_import():

@@ -243,7 +243,7 @@ def _wall_words(wall: WallModel) -> str:
     """Control box and supply in words, with 95 % intervals.
 
     Args:
-        wall: as a power meter at the mains has shown it.
+        wall: model of box and supply that a power meter at the mains has shown.
     """
     std = dict(zip(_WALL_PARAMETERS, wall.std, strict=True))
     box = wall.box["running"]
@@ -360,7 +360,7 @@ def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
     """Control box and efficiency as a power meter showed them, as JSON.
 
     Args:
-        wall: None without a meter.
+        wall: model of box and supply; None without a meter.
 
     Returns:
         Powers of the box in W, efficiency in W per W at the bus; None without a meter.

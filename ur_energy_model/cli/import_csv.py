@@ -119,7 +119,7 @@ class _SampleChecks:
 
         Args:
             telemetry: the files, read to their end.
-            options: as the user states them.
+            options: options of the command, as the user states them.
         """
         of_time = time_contradictions(
             telemetry.time_scale.result,

@@ -28,7 +28,7 @@ class StatedPath(NamedTuple):
 
     Attributes:
         option: option whose value the path is.
-        path: as typed.
+        path: the path as it was typed.
     """
 
     option: Option
@@ -115,7 +115,7 @@ def _check_recording(path: Path, *, bag_is_missing: bool) -> None:
             given the model alone.
 
     Raises:
-        InputError: it is one.
+        InputError: the path is a model or a table.
     """
     if not path.is_file():
         return

@@ -80,7 +80,7 @@ def refuse(program: str, problem: str) -> NoReturn:
 
     Args:
         program: program and command, such as "ur_energy record".
-        problem: without a full stop.
+        problem: the problem as a clause, without a full stop.
     """
     line = one_line(f"{program}: {problem}; see {program} --help")
     print(line, file=sys.stderr)

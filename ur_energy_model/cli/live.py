@@ -94,7 +94,7 @@ def _viewer(
     Args:
         options: options of the command.
         arm: arm that is shown.
-        stop: set by signals, and by the view where the terminal is closed.
+        stop: event that signals set, and the view where the terminal is closed.
     """
     from rich.console import Console
 
@@ -144,7 +144,7 @@ def _watch(viewer: Screen | LinePrinter, arm: LiveArm, duration: float | None) -
     Args:
         viewer: viewer that shows the arm, and waits for the user.
         arm: arm whose reading has started.
-        duration: after which to end [s]; None for none.
+        duration: time after which the view ends [s]; None for no end.
     """
     start = time.monotonic()
     due = start  # time of the next update
@@ -236,7 +236,7 @@ def _measures(options: LiveViewOptions, arm: LiveArm) -> Advice:
 
 
 def _end(options: LiveViewOptions, arm: LiveArm) -> None:
-    """Report how it ended, and what can be done for less energy.
+    """Report how the reading ended, and what can be done for less energy.
 
     Args:
         options: options of the command.

@@ -87,7 +87,7 @@ def _print(energy: PlanEnergy, trajectory: Path, chosen: ChosenModel) -> None:
     """Print the energy of the arm, and of its joints, with 95 % intervals.
 
     Args:
-        energy: as predicted.
+        energy: predicted energy.
         trajectory: file of the plan.
         chosen: the model as the user has named it.
     """
@@ -116,7 +116,7 @@ def _note_validity(chosen: ChosenModel, payload: Payload | None) -> None:
 
     Args:
         chosen: the model; a generic one states neither mounting nor payload.
-        payload: as the user states it; None for none.
+        payload: payload that the user states; None for none.
     """
     note("this holds for any session; --session BAG of the same day narrows the interval")
     if chosen.path is None:

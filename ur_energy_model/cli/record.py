@@ -115,7 +115,7 @@ class _OpenedSource(NamedTuple):
     Attributes:
         metered: samples of the controller, with the readings of the meter if there is
             one.
-        meter: None for none.
+        meter: power meter at the mains; None for none.
     """
 
     metered: TelemetrySource
@@ -247,10 +247,10 @@ def _recorded(
         source: source of the recorder's samples.
         meter: power meter that is read as well; None for none.
         checks: checks of the samples.
-        duration: after which the recorder ends [s]; None for none.
+        duration: time after which the recorder ends [s]; None for no end.
 
     Returns:
-        Why it ended too early; None if it did not.
+        Why the recording ended too early; None if it is complete.
     """
     interrupted = threading.Event()
     with on_stop_signal(interrupted.set):
@@ -278,11 +278,11 @@ def _watch(
             connection.
         meter: power meter that is read as well; None for none.
         checks: checks of the samples; each contradiction is printed once.
-        duration: after which the recorder ends [s]; None for none.
-        interrupted: set by a signal.
+        duration: time after which the recorder ends [s]; None for no end.
+        interrupted: event that a signal sets.
 
     Returns:
-        Why it ends too early; None if it does not.
+        Why the recording ends too early; None if it is complete.
     """
     began = time.monotonic()
     advanced = began  # when the number of samples last grew
@@ -344,12 +344,12 @@ def _problem(status: RecorderStatus, link: str | None, meter: Meter | None) -> s
 def _require_complete(
     options: RecordOptions, status: RecorderStatus, short: str | None
 ) -> None:
-    """End the command with the exit code of an incomplete recording, if it is one.
+    """End the command with the exit code of an incomplete recording, unless it is complete.
 
     Args:
         options: options of the command.
         status: status of the recorder at its end.
-        short: why it ended too early; None if it did not.
+        short: why the recording ended too early; None if it did not.
 
     Raises:
         IncompleteRecordingError: less is in the bag than was asked for.

@@ -68,7 +68,7 @@ def saved_learning(file: StateFile, serial: str | None) -> SavedLearning | None:
     """What a state file has about an arm, by its serial number; None if it has nothing.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the state of the arm is damaged.
     """
     value = file.get(_key(serial))
     if value is None:

@@ -272,8 +272,8 @@ class HistoryDatabase(ClosedOnExit):
         """Rows of a small result: values by name of the column, NULL as None.
 
         Raises:
-            SqlError: it is not a single SELECT, fails, or needs more memory than it may
-                have.
+            SqlError: the statement is not a single SELECT, fails, or needs more memory
+                than it may have.
         """
         with self.stream(sql) as result:
             return [row for batch in result.batches for row in batch.to_pylist()]

@@ -345,7 +345,7 @@ def changed_constants(known: Sequence[FleetArm], arm: FleetArm) -> tuple[str, ..
 
     Args:
         known: arms known before, with or without this one.
-        arm: as it was identified now.
+        arm: the arm as it was identified now.
 
     Returns:
         A line for each joint with a change of more than _CHANGED standard deviations.
@@ -399,7 +399,7 @@ def make_folder(folder: Path) -> None:
     """Make the folder of the models, unless it is there.
 
     Raises:
-        InputError: it cannot be made.
+        InputError: the folder cannot be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -252,7 +252,7 @@ def _origin(source: str) -> str:
     """Where a torque constant comes from, in one or two words.
 
     Args:
-        source: as the model states it.
+        source: source of the constant, as the model states it.
     """
     if "fleet" in source:
         return "fleet"

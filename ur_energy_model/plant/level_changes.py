@@ -121,10 +121,10 @@ class MinuteLevels:
     """A quantity of c channels minute by minute, as logarithms where it is relative.
 
     Attributes:
-        time: ascending [minutes], s since 1970.
-        value: [minutes, c], NaN where it is not measured.
+        time: times of the minutes, ascending [minutes], s since 1970.
+        value: values or logarithms [minutes, c]; NaN where nothing is measured.
         std: standard deviations of the values [minutes, c].
-        temperature: [minutes, c], degC, NaN where it is unknown.
+        temperature: temperatures of the channels [minutes, c], degC; NaN where unknown.
         model: numbers of the models that the values are stated with [minutes].
     """
 
@@ -190,7 +190,7 @@ class LevelCourse:
     """A quantity of c channels at equal temperature, by unit of work.
 
     Attributes:
-        quantity: what it is.
+        quantity: the quantity.
         time: mean times of the units [u], s since 1970.
         reference: temperature of the levels [c], degC.
         value: levels [u, c], NaN where they are unknown.
@@ -221,7 +221,7 @@ def follow(
 
     Args:
         minutes: the quantity minute by minute, of at least one minute.
-        quantity: what it is, with the scatter of its levels.
+        quantity: the quantity, with the scatter of its levels.
         certain: likelihood ratio (twice its logarithm) from which a change is stated.
     """
     units = levels(minutes, quantity.day)
@@ -493,7 +493,7 @@ class _ChangeTest:
         shapes, weighted by their likelihoods.
 
         Args:
-            level: less its mean [u].
+            level: level less its mean [u].
             channel: number that the change gets; None for the mean of all channels.
 
         Returns:

@@ -222,7 +222,7 @@ def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
         add: the action: what Delta Lake has written of a file.
 
     Raises:
-        TypeError: it is no such action; as well KeyError, ValueError and AttributeError.
+        TypeError, KeyError, ValueError, AttributeError: the action is not that of a file.
     """
     stats = json.loads(add.get("stats") or "{}")
     low = stats.get("minValues", {})
@@ -302,7 +302,7 @@ def _add_action(
     """An action that adds a file to a log.
 
     Args:
-        path: as the log names it.
+        path: path of the file, as the log names it.
         file: what is added.
         partition: values of the columns by which the log is divided.
         names: first and last value of other columns, by which readers select files.

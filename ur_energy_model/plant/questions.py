@@ -179,7 +179,7 @@ def _unit(total: float | None, units: Sequence[_Unit]) -> _Unit:
 
     Args:
         total: total of the column in the smallest unit; None if unknown.
-        units: ascending.
+        units: units in ascending order.
     """
     found = units[0]
     for unit in units:

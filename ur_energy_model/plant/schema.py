@@ -386,7 +386,7 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
 
     Args:
         keys: keys of the source.
-        model: None for a generic one.
+        model: model of the arm; None for a generic model.
         path: path of the model file; None for a generic model. The content is left out if
             the file is another one by now, or no text.
     """

@@ -161,8 +161,8 @@ def parts_from_text(text: bytes) -> dict[str, SourcePart]:
         text: JSON, as `parts_text` writes it.
 
     Raises:
-        ValueError: it is no JSON; KeyError, TypeError or AttributeError where it states
-            something else.
+        ValueError: the text is no JSON.
+        KeyError, TypeError, AttributeError: the JSON does not state parts.
     """
     parts = {}
     for source, part in json.loads(text).items():

@@ -147,7 +147,7 @@ class HistoryStore:
             are the same; and its row, None if that is not there.
 
         Raises:
-            StoreError: it is none of these.
+            StoreError: the model is in none of these places.
         """
         key, model = given
         row = self._model_row(record)
@@ -387,7 +387,7 @@ class HistoryStore:
 
         Args:
             keys: keys of a source whose energies were computed with the model.
-            model: None for a generic one.
+            model: model of the arm; None for a generic model.
             path: path of the model file; None for a generic model.
 
         Returns:

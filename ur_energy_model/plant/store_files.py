@@ -476,7 +476,7 @@ def json_of(text: bytes) -> Any:
     """The content of a JSON text.
 
     Raises:
-        ValueError: it is no JSON, or nested too deeply.
+        ValueError: the text is no JSON, or nested too deeply.
     """
     try:
         return json.loads(text)

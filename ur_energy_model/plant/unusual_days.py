@@ -125,7 +125,7 @@ def _unusual(
         quantity: what the values are, in words.
         unit: unit of the values.
         least: least difference from the usual value that matters.
-        days: ascending [k], days since 1970.
+        days: days of the values, ascending [k], days since 1970.
         values: values of the quantity [k], NaN where there is none.
     """
     known = np.isfinite(values)

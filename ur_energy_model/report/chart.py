@@ -33,7 +33,7 @@ class Line:
         label: name in legend and tooltip.
         x: places on the x axis, in the unit of its label [n]; ascending for curves.
         y: values, in the unit of the axis [n]; NaN breaks the curve.
-        role: what it shows, which determines colour and stroke.
+        role: meaning of the line, which determines colour and stroke.
         joint: index of the joint whose colour a line of role "model" has; None for the
             colour of the whole arm.
         half_width: half width of a 95 % band about the curve [n]; None for no band.
@@ -324,7 +324,7 @@ def decimate(
     order, and the first and the last sample of the curve.
 
     Args:
-        x: ascending [n].
+        x: places on the x axis, ascending [n].
         y: values, NaN for holes [n].
         buckets: number of buckets; up to 2 * buckets samples stay as they are.
         focus: part of the x axis that gets two thirds of the buckets; None for none.

@@ -53,7 +53,7 @@ def estimator_reading(
         joints: names of the joints, prefix included.
 
     Returns:
-        None before the first sample.
+        The reading; None before the first sample.
     """
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
@@ -216,10 +216,10 @@ class SinkGroup:
     def __init__(
         self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate
     ) -> None:
-        """A group of sinks, which it closes.
+        """A group of sinks, which `close` closes.
 
         Args:
-            sinks: may be none.
+            sinks: sinks of the group; there may be none.
             rate: rate of readings [Hz].
         """
         self.sinks = tuple(sinks)
@@ -313,7 +313,7 @@ class LiveArm:
         self._sinks = SinkGroup(())
         self._estimator: LiveEstimator | None = None
         self._arm_type: ArmTypeMonitor | None = None
-        self._words = ""
+        self._words = ""  # the model in use, in words
         self._last: Telemetry
 
     def start(self, sinks: SinkGroup) -> None:
@@ -430,11 +430,11 @@ class LiveArm:
         )
 
     def _follow_work(self, table: PowerTable, marks: Marks) -> None:
-        """Keep what the arm did, for the measures at the end; the lock is held."""
+        """Log what the arm did, for the measures at the end; the lock is held."""
         self._log.add(self._known().channels, table, marks)
 
     def _offer_last(self) -> None:
-        """Offer what a recorded source ended with."""
+        """Offer the last reading of a source that has ended."""
         if self._estimator is not None:
             with self._lock:
                 self._sinks.offer_at_once(lambda: self._reading("sinks"))

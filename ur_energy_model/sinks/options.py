@@ -67,8 +67,8 @@ class SinkKind:
         title: title by which the help of commands names what these sinks feed.
         options: table that has this option, and further options of the kind.
         factory: "module:function" of its `sink.SinkFactory`.
-        default_port: where it listens if the user states no port; None for a kind that
-            does not listen.
+        default_port: port on which a sink listens if the user states none; None for a kind
+            that does not listen.
         secrets: section of the kind in the file of credentials; None for a kind without
             secrets.
     """
@@ -109,8 +109,8 @@ def common_options(given: Given) -> SinkOptions:
 def check_ports(given: Given) -> None:
     """Refuse servers that cannot listen where the user has stated.
 
-    A sink tries its port again and again, as the program that has it may end; who starts
-    a command at a terminal is better served by an error at once.
+    A sink tries its port again and again, as the program that has the port may end; a
+    user at a terminal is better served by an error at once.
 
     Raises:
         InputError: no valid address, the port is in use, also by another sink of the same

@@ -66,7 +66,7 @@ class Screen(ExitStack):
             console: console of the terminal.
             state: returns the state for a viewer of a name; powers are means since its
                 previous state.
-            stop: set by signals, and where the terminal is closed.
+            stop: event that signals set, and this view where the terminal is closed.
         """
         super().__init__()
         self._console = console
@@ -150,7 +150,7 @@ class LinePrinter(ExitStack):
         Args:
             state: returns the state for a viewer of a name; powers are means since its
                 previous state.
-            stop: set by signals.
+            stop: event that signals set.
             line: text of a state.
             notice: receives each problem once, as it begins. With a patience it does not
                 receive the reason why no samples come, which `line` states.

@@ -168,7 +168,7 @@ class FoxgloveDelivery(ServerListener):
         """Start the server.
 
         Raises:
-            OSError: it cannot listen.
+            OSError: the server cannot listen.
         """
         with self._lock:
             self.subscriptions.clear()

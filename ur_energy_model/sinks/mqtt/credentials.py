@@ -26,7 +26,7 @@ class MqttCredentials:
     """Credentials for a broker; the default is an anonymous connection.
 
     Attributes:
-        username: None for none.
+        username: name of the user; None for none.
         password: never without a user name.
         ca: certificates (PEM) that may sign the certificate of the broker; None for the
             certificates of the system.
@@ -47,7 +47,7 @@ def read_credentials(
     """Credentials of a file, completed from the environment key by key.
 
     Args:
-        path: None for the environment only.
+        path: file of credentials; None for the environment only.
         environment: variables such as UR_ENERGY_MQTT_PASSWORD; None for os.environ.
 
     Raises:

@@ -304,7 +304,7 @@ class Device(NamedTuple):
 
     Attributes:
         born: stamp of the reading in the DBIRTH [ms], which is not published again.
-        values: as published last, by name of the metric.
+        values: values as published last, by name of the metric.
     """
 
     born: int

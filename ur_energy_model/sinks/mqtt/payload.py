@@ -111,7 +111,7 @@ class Metric(NamedTuple):
         timestamp: when the value was measured [ms since 1970, UTC].
         name: such as "energy/total/power".
         datatype: data type of the value.
-        value: None is published as null.
+        value: value of the metric; None is published as null.
         description: what the metric is, in the properties of its birth; "" for none.
         historical: whether a newer value has been published, or will be at once.
     """

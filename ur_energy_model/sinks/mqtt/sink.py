@@ -44,8 +44,8 @@ def mqtt_sink(
         place: URL of the broker.
         given: holds MqttOptions and the common options.
         actions: not used: of all commands, only that for a rebirth is implemented.
-        state_file: beside it the sink keeps the number of its births; None to begin with
-            0 at each start.
+        state_file: file beside which the sink keeps the number of its births; None to begin
+            with 0 at each start.
 
     Raises:
         InputError: the URL, the credentials or the names of group and node cannot be

@@ -41,7 +41,7 @@ def read_credentials(
     """Credentials of a file, and the user of the environment if the file lacks it.
 
     Args:
-        path: None for the environment only.
+        path: file of credentials; None for the environment only.
         environment: variables USERNAME and PASSWORD; None for os.environ.
 
     Raises:

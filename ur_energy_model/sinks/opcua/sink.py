@@ -180,7 +180,7 @@ class OpcuaDelivery:
 
         Args:
             iserver: the server of asyncua; not used.
-            username: None for an anonymous client.
+            username: name of the user; None for an anonymous client.
             password: password of the user.
             certificate: certificate of the client; not used.
 
