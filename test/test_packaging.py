@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -35,9 +36,14 @@ EXECUTABLES = (
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel that `pip install .` makes, from a copy so that the checkout stays clean."""
-    folder = tmp_path_factory.mktemp("wheel")
+def wheel(made_once: Callable[[str, Callable[[Path], object]], Path]) -> zipfile.ZipFile:
+    """The wheel that `pip install .` makes."""
+    (path,) = made_once("wheel", make_wheel).glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def make_wheel(folder: Path) -> None:
+    """Build the wheel in a folder, from a copy so that the checkout stays clean."""
     source = folder / "source"
     unwanted = (".*", "build", "demo_output", "*.egg-info", "__pycache__", "test")
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted))
@@ -52,8 +58,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     ]
     command += ["--disable-pip-version-check", "-w", str(folder), str(source)]
     subprocess.run(command, check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    return zipfile.ZipFile(path)
 
 
 def test_wheel_holds_executables_modules_and_share_files(wheel: zipfile.ZipFile) -> None:

@@ -133,12 +133,12 @@ def test_a_process_that_did_not_run_for_a_while_loses_nothing(
         observer.next_message("/diagnostics")
         return int(observer.status("/diagnostics", "logger: recording")["samples"])
 
-    observer.wait(lambda: recorded() > 500, "samples in the bag")
+    observer.wait(lambda: recorded() > 250, "samples in the bag")
     for stopped in (logger, controller, logger):
         stopped.send_signal(signal.SIGSTOP)
         time.sleep(1.0)  # the length of the stall
         stopped.send_signal(signal.SIGCONT)
-        enough = recorded() + 500
+        enough = recorded() + 250
         while recorded() < enough:
             pass
     logger.send_signal(signal.SIGSTOP)

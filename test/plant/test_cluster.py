@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ from ur_energy_model.plant.cluster import (
 )
 
 psutil = pytest.importorskip("psutil")
-pytest.importorskip("distributed")
+if find_spec("distributed") is None:
+    pytest.skip("distributed is not installed", allow_module_level=True)
 BAGS = [Path(name) for name in ("a", "bb", "bad", "cccc", "ddddd")]
 
 
