@@ -158,7 +158,7 @@ class WallMeterCheck:
         self._number = np.nan
         self._first = np.nan
         self._last = np.nan
-        # number of readings, and their sum [W]
+        # Number of readings, and their sum [W].
         self._new = 0
         self._sum = 0.0
         self._block = np.nan  # number of the block of samples in progress

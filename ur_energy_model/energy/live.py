@@ -232,7 +232,7 @@ class LiveEstimator:
     def _match_model(self, info: RecordingInfo) -> None:
         """Match the model to an arm whose serial number differs from the number before."""
         self._process()
-        if self._info.serial is not None:  # the constants are those of the arm before
+        if self._info.serial is not None:  # the known constants belong to the arm before
             self._constants = self.options.constants
             self._fingerprint = LiveConstants(self.calculator.robot)
             self._stated = None

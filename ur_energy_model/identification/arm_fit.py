@@ -98,9 +98,9 @@ class ArmFit:
 
     The mounting follows from target_moment, or from the currents where target_moment was
     not recorded. The results do not depend on the order in which the bags are given:
-    recordings are ordered by length, the longest first, and those of equal length by their
-    hash. The order matters because sums are rounded and blocks of cross-validation are cut
-    in it, and because some choices are made by the first recording alone.
+    recordings are ordered by length, the longest first, and recordings of equal length by
+    their hash. The order matters because it changes the rounding of sums and the blocks of
+    cross-validation, and because some choices are made by the first recording alone.
 
     Args:
         robot: the arm as its robot file describes it.

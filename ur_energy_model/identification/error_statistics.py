@@ -45,18 +45,18 @@ class ErrorStatistics:
 
     def __init__(self, channels: int) -> None:
         self.count = np.zeros(channels)
-        # sums of the errors, of their sizes and squares, and the largest size [n]
+        # Sums of the errors, of their sizes and squares, and the largest size [n].
         self._signed = np.zeros(channels)
         self._absolute = np.zeros(channels)
         self._squared = np.zeros(channels)
         self._largest = np.zeros(channels)
-        # mean of the measurement, and sum of the squared deviations from it [n]
+        # Mean of the measurement, and sum of the squared deviations from the mean [n].
         self._mean = np.zeros(channels)
         self._scatter = np.zeros(channels)
-        # number of errors within their intervals, and sum of the stated variances [n]
+        # Number of errors within their intervals, and sum of the stated variances [n].
         self._within = np.zeros(channels)
         self._variance = np.zeros(channels)
-        # lowest and highest measurement [n]
+        # Lowest and highest measurement [n].
         self._low = np.full(channels, np.inf)
         self._high = np.full(channels, -np.inf)
 
@@ -189,7 +189,7 @@ class PowerStatistics:
         self._noise = noise if np.isfinite(noise) else _BUS_RESIDUAL
         self._errors = ErrorStatistics(1)
         self._blocks: list[float] = []  # mean squared error of each block of time [W^2]
-        # time [s], measured and modelled energy [J] by state of the arm
+        # Time [s], measured and modelled energy [J] by state of the arm.
         self._seconds = np.zeros(len(ArmState))
         self._measured = np.zeros(len(ArmState))
         self._model = np.zeros(len(ArmState))

@@ -155,7 +155,8 @@ def evaluate(
     Args:
         model: model of the arm, or generic.
         bag: folder of a bag, or an .mcap file.
-        payload: the actual one, where another is set in the controller.
+        payload: the actual payload, where another one is set in the controller; None where
+            it is set right.
         anchor: take standby power and friction from the recording's own standstill and
             motion, for currents from what was before.
         same_arm: whether the recording is of the arm of the model (see `model_of_arm`);
@@ -201,10 +202,10 @@ def _doubt_about_arm(model: EnergyModel, metrics: Metrics) -> str | None:
         misfits.append(
             f"currents deviate {misfit:.0f} times as much as in the model's own recordings"
         )
-    known: dict[str, Any] = {
-        each.name: np.asarray(metrics.session[each.name]) for each in fields(Session)
-    }
-    return doubt_about_arm(model, Session(**known), misfits)
+    session: dict[str, Any] = {}
+    for each in fields(Session):
+        session[each.name] = np.asarray(metrics.session[each.name])
+    return doubt_about_arm(model, Session(**session), misfits)
 
 
 def read_for_comparison(
@@ -253,7 +254,8 @@ def measure(
     if follower is not None:
         actual = actual.in_session(follower.session())
     names = FIELDS
-    # the actual payload may differ from the set one
+    # Without payload fields the calculator keeps the actual payload, which may differ from
+    # the set one.
     if len(recording.quality.payloads) <= 1:
         names = tuple(name for name in FIELDS if not name.startswith("payload"))
     (power, from_motion), session = _compare_power(

@@ -85,8 +85,8 @@ def merged_ranges(first: Array, second: Array) -> Array:
 # cut-off.
 
 SHORTEST = 12  # samples of the shortest stretch that is filtered
-# share of standstill within the reach of the filter below which a sample is clear of it
 _STILL_SHARE = 0.1
+"""Share of standstill within the reach of the filter below which a sample is clear of it."""
 _FILTER_PADDING = 1.5  # extension at either end, in periods of the cut-off
 
 CUTOFF_RANGE = (2.5, 6.0)
@@ -225,12 +225,12 @@ NO_MOTION = (
 
 
 def usable_runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
-    """Stretches of good samples [samples], split at steps back and those over the longest [s].
+    """Stretches of good samples, split where the time goes back or a step is too long.
 
     Args:
         part: consecutive samples.
-        good: samples that may be used [samples].
-        longest: time between two samples of one stretch [s].
+        good: whether each sample may be used [samples].
+        longest: longest time between two samples of one stretch [s].
     """
     steps = np.diff(part.time)
     broken = (steps > longest) | (steps <= 0)
@@ -338,7 +338,7 @@ class MotionStream:
             motion = self._filtered(part, rows)
             low = max(start, time[0] + self._edge)
             high = min(stop, time[-1] - self._edge)
-            # no gap towards the samples before and those that follow
+            # Beside samples before, or samples that follow, there is no gap.
             if rows.start == 0 and start > -np.inf:
                 low = start
             if rows.stop == len(part) and not last:

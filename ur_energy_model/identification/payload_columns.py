@@ -116,7 +116,7 @@ class PayloadColumns:
         speed = np.full((1, n), _TYPICAL_SPEED)
         friction = self._ratio * self._friction.torque(speed, np.zeros((1, n)))[0]
         self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)
-        # mean temperature of the model's recordings [n], degC; NaN where not recorded
+        # Mean temperature of the model's recordings [n], degC; NaN where not recorded.
         self._usual = np.full(n, np.nan)
         for j, joint in enumerate(model.joints):
             if joint.friction.temperature_range is not None:
@@ -209,7 +209,7 @@ class PayloadColumns:
             friction_change,  # viscous friction
             friction_change,  # friction with the root of the speed
             friction_change,  # friction that decays at low speed
-            friction_change,  # the same, more slowly
+            friction_change,  # friction that decays at higher speed
             drift,  # Coulomb friction
             drift,  # viscous friction
             _ASYMMETRY,

@@ -108,9 +108,9 @@ def nearest_possible(
 def nearest_possible_tensors(
     information: Array, deviations: Array, robot: RobotDescription, spread: Array
 ) -> Array:
-    """Physically possible tensors of the moving links [n, 3, 3], nearest to those measured, kg m^2.
+    """Physically possible tensors of the moving links [n, 3, 3], kg m^2, nearest to measured ones.
 
-    They are about the centres of mass; masses and centres are kept.
+    The tensors are about the centres of mass; masses and centres are kept.
 
     Args:
         information: inverse covariance of the deviations [6 n, 6 n].

@@ -60,9 +60,9 @@ class Identification:
 
     Attributes:
         robot: the arm as its robot file describes it.
-        model: ready to save.
-        joints: current stage per joint (comparison of laws, sources).
-        power: power stage.
+        model: model that is ready to save.
+        joints: result of the current stage per joint (comparison of laws, sources).
+        power: result of the power stage.
         fit: metrics of the fitted recordings.
         validation: metrics of the recordings held out.
         warnings: warnings for the user, one line each.
@@ -193,7 +193,7 @@ def _completed(found: CheckedFit, arm: ArmFit, given: Sequence[Recording]) -> En
 def _with_provenance(
     drives: FittedDrives, arm: ArmFit, given: Sequence[Recording]
 ) -> EnergyModel:
-    """The model with its origin; serial number and firmware are those of the longest recording."""
+    """The model with its origin; serial number and firmware come from the longest recording."""
     info = arm.fitted[0].info
     factors = {
         name: {"value": value, "std": std}
@@ -262,8 +262,8 @@ class _BagWork:
     """Runs the same work on every bag.
 
     Args:
-        each: runs it, and leaves out bags that fail; None to run it here, where a bag
-            that fails is an error.
+        each: runs the work, and leaves out bags that fail; None to run the work here,
+            where a bag that fails is an error.
         progress: called with the finished share and the current step.
 
     Attributes:

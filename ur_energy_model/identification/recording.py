@@ -58,12 +58,12 @@ class SessionData:
         duration: duration without gaps [s].
         warmth: lowest and highest joint temperatures [n, 2], degC; NaN where not
             recorded.
-        controller_payload: first payload set there, mass and centre [4], kg and m; NaN if
-            unknown.
+        controller_payload: payload that was set in the controller first, mass and centre
+            [4], kg and m; NaN if unknown.
         payloads: distinct payload masses set in the controller [kg].
         kept: time that motions and samples cover, where the recording is longer; None
             where motions cover the whole recording and samples are not kept.
-        motions: filtered, in order.
+        motions: filtered motions, in order.
         samples_kept: samples as recorded, in parts; see `kept`.
         began: begin of the recording, by a clock or count that all sessions of a fit share; None
             where unknown.
@@ -145,7 +145,7 @@ class Recording(SessionData):
 
     Attributes:
         sha256: hash of the bag.
-        quality: verdict.
+        quality: verdict on the recording.
         controller_time: first and last controller time [s]; None if not recorded.
         host_time: first and last host time [ns]; None if not recorded.
         delay: delay of actual_q behind target_q [s], NaN if unknown.
@@ -227,7 +227,7 @@ def read_recording(
         RecordingError: no such bag, empty, damaged, or values that are not finite.
         MissingFieldError: a field that identification needs is not in it.
         WrongRobotError: it was recorded on another robot.
-        ContradictionError: its samples are those of another robot.
+        ContradictionError: its samples show another robot.
     """
     reading = _Reading(Path(path), robot, effort, kept)
     for batch in checked_clock(iterate_bag(path, reading.fields), Path(path)):
@@ -271,7 +271,7 @@ class _Reading:
         self._stamps: list[int] = []  # first and last
         self._waiting: list[Telemetry] = []
         self._stream: MotionStream | None = None
-        # sums of speed times position error and of squared speed: their ratio is the delay
+        # Sums of speed times position error and of squared speed, whose ratio is the delay.
         self._products = 0.0
         self._squares = 0.0
         self._quality = RecordingQualityCheck()
@@ -350,7 +350,7 @@ class _Reading:
 
         Raises:
             RecordingError: it has no samples.
-            ContradictionError: its samples are those of another robot.
+            ContradictionError: its samples show another robot.
         """
         if self.samples == 0:
             raise RecordingError(self.path, "holds no samples", "record again")

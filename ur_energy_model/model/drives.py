@@ -74,7 +74,7 @@ class JointModel:
         friction_reason: why this friction law was chosen.
         actual_inertia: what currents show of the arm's own reflected inertia where
             target_moment shows the inertia in the controller [kg m^2]; None elsewhere.
-        load_factor: torque of links, payload and rotor over that by their published
+        load_factor: torque of links, payload and rotor over the torque by their published
             masses, as currents show it where the torque constant is known apart from
             them; else 1.
     """
@@ -413,7 +413,7 @@ class Drives:
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
         """Changes of the coefficients of each joint's current.
 
-        The coefficients are those of `JointModel.current_coefficients`. For each joint there
+        The coefficients are `JointModel.current_coefficients`. For each joint there
         are three matrices of changes: per error of the parameters [1 + p, 1 + p]; per error
         shared by all joints [1 + p, k]; and per error of the part of the session's friction
         that the joints do not have in common [p, 2], for the coefficients of friction alone.

@@ -70,7 +70,11 @@ class OperatingPoint:
         return self.gear_ratio * self.speed
 
     def directed(self, from_speed: Array) -> Array:
-        """The direction of Coulomb friction; that from the speed where it is unknown."""
+        """The direction of Coulomb friction, `from_speed` where it is unknown.
+
+        Args:
+            from_speed: direction by the speed, between -1 and 1, in the shape of `speed`.
+        """
         if self.direction is None:
             return from_speed
         return np.where(np.isnan(self.direction), from_speed, self.direction)
@@ -90,7 +94,7 @@ class OperatingPoint:
         return np.asarray(self.temperature) - shape["reference_temperature"]
 
     def temperature_factor(self, shape: Shape) -> Array | float:
-        """See the function of this name; one if temperature or model are unknown."""
+        """Friction at the temperature over friction at the reference; one where unknown."""
         if self.temperature is None or self.temperature_model is None:
             return 1.0
         reference = shape["reference_temperature"]
@@ -161,7 +165,7 @@ _TERMS: dict[str, Term] = {
         lambda point, s: -point.coulomb(s) * np.expm1(-np.abs(point.speed) / s["pace"]),
         ("smoothing", "pace"),
     ),
-    # Half the excess of friction forwards over that backwards.
+    # Half the excess of friction forwards over friction backwards.
     "coulomb_asymmetry": Term("N m", lambda point, s: np.abs(point.coulomb(s))),
     LOAD: Term(
         "1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio
@@ -222,13 +226,19 @@ class FrictionLaw:
 
     @cached_property
     def shape(self) -> dict[str, tuple[float, float, float]]:
-        """Shape constant -> (lowest, default, highest); equal bounds mean fixed."""
-        used = {constant for term in self.terms.values() for constant in term.uses}
-        return {name: _SHAPES[name][:3] for name in _SHAPES if name in used}
+        """Lowest, default and highest value of each shape constant; equal bounds mean fixed."""
+        used: set[str] = set()
+        for term in self.terms.values():
+            used.update(term.uses)
+        found = {}
+        for name, (low, default, high, _) in _SHAPES.items():
+            if name in used:
+                found[name] = (low, default, high)
+        return found
 
     @property
     def uses_temperature(self) -> bool:
-        """Whether it depends on the joint temperature."""
+        """Whether the law depends on the joint temperature."""
         return "reference_temperature" in self.shape
 
     @property
@@ -301,7 +311,7 @@ LAWS: dict[str, FrictionLaw] = {
     )
     for name, parameters, description in _LAWS
 }
-"""Friction laws by name, those with few parameters first."""
+"""Friction laws by name, laws with few parameters first."""
 
 
 @dataclass(frozen=True)
@@ -518,11 +528,17 @@ def coulomb_viscous_fit(
 ) -> dict[str, float]:
     """Coulomb and viscous friction closest to a law of any form, without load (least squares).
 
-    The line is fitted from 5 to 100 % of the speed `fastest`, joint side [rad/s];
-    "coulomb" [N m] and "viscous" [N m s/rad] are motor side.
+    Args:
+        friction: friction of a joint.
+        gear_ratio: motor turns per joint turn.
+        fastest: joint speed [rad/s]; the line is fitted from 5 to 100 % of it.
+
+    Returns:
+        "coulomb", N m, and "viscous", N m s/rad, motor side.
     """
-    speed = np.linspace(0.05 * fastest, fastest, 40)[:, None]
+    speeds = np.linspace(0.05 * fastest, fastest, 40)
+    column = speeds[:, None]
     bank = FrictionBank([friction], np.array([gear_ratio]))
-    torque = bank.torque(speed, np.zeros_like(speed))[:, 0]
-    viscous, coulomb = np.polyfit(gear_ratio * speed[:, 0], torque, 1)
+    torque = bank.torque(column, np.zeros_like(column))
+    viscous, coulomb = np.polyfit(gear_ratio * speeds, torque.ravel(), 1)
     return {"coulomb": float(coulomb), "viscous": float(viscous)}

@@ -3,9 +3,9 @@
 
 """Generic models: the prior of an arm not yet identified.
 
-config/models contains one per arm type, made by `python -m tools.generic_models`. Its
-standard deviations are those between arms of the type; docs/generic_models.md states
-where they come from.
+config/models contains a model of each arm type, made by `python -m tools.generic_models`. Its
+standard deviations are the spread between arms of the type; docs/generic_models.md states
+their sources.
 """
 
 from __future__ import annotations

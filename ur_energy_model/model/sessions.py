@@ -33,17 +33,17 @@ STANDBY_SPREAD = 2.5
 """Standard deviation of standby power between sessions of one arm if none were compared
 [W]."""
 FRICTION_SPREAD = 0.08
-"""Relative standard deviation of friction between sessions if none were compared. That of
-a UR10e scatters by 5 % from day to day (per session, hence by 7 % between two sessions)
-at 0.5 rad/s."""
+"""Relative standard deviation of friction between sessions if none were compared. The
+friction of a UR10e scatters by 5 % from day to day (per session, hence by 7 % between two
+sessions) at 0.5 rad/s."""
 
 SPEED_TILT = 2.0
 COULOMB_TILT = -1.0
 """Relative change of friction that depends on the speed, and of Coulomb friction, per
-unit of the tilt: on cold days of a UR10e the former was 1.45 times and the latter 0.77
-times its usual."""
+unit of the tilt: on cold days of a UR10e, friction that depends on the speed was 1.45
+times and Coulomb friction 0.77 times as large as usual."""
 LEAST_FACTOR = 0.1
-"""Least friction of a session over that of the model: friction never drives a joint."""
+"""Least friction of a session over the friction of the model: friction never drives a joint."""
 
 SESSION_GAP = 1800.0
 """Time without samples after which another session begins [s], for standby power,
@@ -52,8 +52,9 @@ several kelvin, and it may have been switched on again."""
 
 COMMON_FRICTION = 0.5
 """Share of the variance of friction between sessions that all joints of an arm have in
-common: their lubricant and its temperature. Between six arms it is a third, with friction
-0.86 to 1.42 times that of the factory calibrations on average over the joints."""
+common: their lubricant and its temperature. Between six arms the share is a third, with
+friction 0.86 to 1.42 times the friction of the factory calibrations on average over the
+joints."""
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,13 @@ TERMS = len(STATES) + 2
 """Number of the terms that the wall is linear in: time in each state, power at the supply and its
 square."""
 SUPPLY = len(STATES)  # place of the power at the supply among the terms
-SQUARE = len(STATES) + 1  # place of its square
+SQUARE = len(STATES) + 1  # place of the square of this power
 _TIMES = np.repeat([1.0, 0.0], [len(STATES), 2])
 
 GENERIC = "generic"
 MODEL = "model"
 MEASURED = "meter"
-"""Sources: of a model the first or the last, of an energy any of them."""
+"""Sources of an energy at the mains. A model has GENERIC or MEASURED as its source."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class WallModel:
         return np.asarray(np.sqrt(np.maximum(own, 0.0) + supply * supply))
 
     def slope(self, power: Array | float) -> Array | float:
-        """Change at the wall per change at the supply, at this power there [W]."""
+        """Change of the power at the wall per change at the supply, at a power there [W]."""
         return self.proportional + 2.0 * self.quadratic * power
 
     def of_cycle(self, energy: float, seconds: float, state: str = "running") -> float:
@@ -155,7 +155,7 @@ _WALLS = Section(
 def generic_wall(generation: str) -> WallModel:
     """What is known of the wall of any cell with a controller of this generation.
 
-    Its interval is that between cells.
+    The interval of the model is the spread between cells.
 
     Args:
         generation: `RobotDescription.generation`: "e-series", "cb3" or "other".
