@@ -44,8 +44,11 @@ from ur_energy_model.trajectory.kinematics import ScriptError
 # are big-endian. Source: Universal Robots' description of the client interfaces, and the
 # parsers of public clients.
 
+# Kinds of packets.
 ROBOT_STATE = 16
 ROBOT_MESSAGE = 20
+
+# Kinds of sub-packets of the state.
 MODE_DATA = 0
 JOINT_DATA = 1
 TOOL_DATA = 2
@@ -53,17 +56,22 @@ MASTERBOARD_DATA = 3
 CARTESIAN_INFO = 4
 KINEMATICS_INFO = 5
 CONFIGURATION_DATA = 6
-VERSION_MESSAGE = 3
-FROM_CONTROLLER = -2
-TOOL_RUNNING = 253
-TOOL_SPEED_LIMIT = 1.0
-_JOINT = struct.Struct(">dddffffB")
-_HEADER = struct.Struct(">iB")
-_CALIBRATED = 1
+
+VERSION_MESSAGE = 3  # kind of a message
+FROM_CONTROLLER = -2  # source of a message
+TOOL_RUNNING = 253  # mode of the tool
+CHARACTERISTIC_SIZE = 1.0  # stated size of the tool ("eqRadius") [m]
+_DEFAULTS = (1.05, 1.4, 0.25, 1.2, CHARACTERISTIC_SIZE)
+"""Default speed and acceleration of joints and of the tool, and the size of the tool, SI."""
+_JOINT = struct.Struct(">dddffffB")  # a joint in the sub-packet of the joints
+_HEADER = struct.Struct(">iB")  # length and kind of a packet
+_CALIBRATED = 1  # status of the kinematic calibration
+_MAIN_TEMPERATURE = 30.0  # of the main board [degC]
+_TOOL_TEMPERATURE = 25.0  # [degC]
 
 
 def _framed(kind: int, body: bytes) -> bytes:
-    """A packet of a kind."""
+    """A packet or sub-packet of a kind, with its header."""
     return _HEADER.pack(_HEADER.size + len(body), kind) + body
 
 
@@ -94,7 +102,10 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
             a client.
     """
     robot = box.arm.robot
-    tool = struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0, TOOL_RUNNING)
+    # Analog ranges and inputs, voltage, output voltage, current, temperature, mode.
+    tool = struct.pack(
+        ">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, _TOOL_TEMPERATURE, TOOL_RUNNING
+    )
     parts = {
         MODE_DATA: _mode_data(box),
         JOINT_DATA: _joint_data(box.values),
@@ -108,10 +119,12 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
         checksums = struct.pack(">6I", *range(6))
         geometry = _doubles(robot.theta, robot.a, robot.d, robot.alpha)
         parts[KINEMATICS_INFO] = checksums + geometry + struct.pack(">I", _CALIBRATED)
-        defaults = [1.05, 1.4, 0.25, 1.2, TOOL_SPEED_LIMIT]
         geometry = _doubles(robot.a, robot.d, robot.alpha, robot.theta)
+        numbers_of_parts = bytes(
+            16
+        )  # master board, controller box, robot type and subtype
         parts[CONFIGURATION_DATA] = (
-            _doubles(limits, motion, defaults) + geometry + bytes(16)
+            _doubles(limits, motion, _DEFAULTS) + geometry + numbers_of_parts
         )
     packets = [_framed(kind, body) for kind, body in parts.items()]
     return _framed(ROBOT_STATE, b"".join(packets))
@@ -168,30 +181,48 @@ def _microseconds(box: ControlBox) -> int:
 
 
 def _singles(value: Any) -> list[float]:
-    """Values as single precision can hold them; larger ones, of injected faults, are infinite."""
+    """Values in single precision; values beyond its range, of injected faults, are infinite."""
     with np.errstate(over="ignore"):
         return [float(each) for each in np.atleast_1d(value).astype(np.float32)]
 
 
 def _mode_data(box: ControlBox) -> bytes:
+    """The sub-packet of modes, speed slider and speed scaling, without header."""
     mode = box.arm.robot_mode
     state = box.program_state
     value = box.values
     flags = (
-        True,
-        True,
+        True,  # a real robot is connected
+        True,  # a real robot is enabled
         mode >= RobotMode.POWER_ON,
-        False,
+        False,  # emergency stop
         box.arm.safety_mode == SafetyMode.PROTECTIVE_STOP,
         state == ProgramState.PLAYING,
         state == ProgramState.PAUSED,
     )
-    speeds = value["target_speed_fraction"], value["speed_scaling"], 1.0
-    body = struct.pack(">Q7?BBddd", _microseconds(box), *flags, max(mode, 0), 0, *speeds)
-    return body + b"\0" if box.version >= (3, 5) else body
+    control_mode = 0  # position control
+    largest_fraction = 1.0
+    body = struct.pack(
+        ">Q7?BBddd",
+        _microseconds(box),
+        *flags,
+        max(mode, 0),
+        control_mode,
+        value["target_speed_fraction"],
+        value["speed_scaling"],
+        largest_fraction,
+    )
+    if box.version >= (3, 5):
+        body += b"\0"  # reserved
+    return body
 
 
 def _joint_data(values: Mapping[str, Any]) -> bytes:
+    """The sub-packet of the joints, without header.
+
+    Args:
+        values: by the names of RTDE fields.
+    """
     columns = [
         values["actual_q"],
         values["target_q"],
@@ -199,13 +230,14 @@ def _joint_data(values: Mapping[str, Any]) -> bytes:
         _singles(values["actual_current"]),
         _singles(values["actual_joint_voltage"]),
         _singles(values["joint_temperatures"]),
-        [0.0] * 6,
+        [0.0] * 6,  # temperature of the microcontrollers, obsolete
         np.asarray(values["joint_mode"], dtype=int).tolist(),
     ]
     return b"".join(_JOINT.pack(*joint) for joint in zip(*columns, strict=True))
 
 
 def _masterboard_data(box: ControlBox) -> bytes:
+    """The sub-packet of inputs, outputs and supply, without header."""
     value = box.values
     supply_fields = ("actual_robot_voltage", "actual_robot_current", "io_current")
     body = struct.pack(
@@ -220,7 +252,7 @@ def _masterboard_data(box: ControlBox) -> bytes:
         0,
         value["standard_analog_output0"],
         value["standard_analog_output1"],
-        30.0,
+        _MAIN_TEMPERATURE,
         *_singles([value[name] for name in supply_fields]),
     )
     return body + struct.pack(">BBBIBBB", box.arm.safety_mode, 0, 0, 0, 0, 0, 0)
@@ -440,9 +472,8 @@ GREETING = (
     "carry KG[,X,Y,Z] | friction JOINT FACTOR | gravity X,Y,Z | quit\n"
 )
 
-_LEAST_FACTOR = 0.1
-_LARGEST_FACTOR = 10.0
-"""Limits of a factor on the friction of a joint."""
+_LEAST_FACTOR = 0.1  # least factor on the friction of a joint
+_LARGEST_FACTOR = 10.0  # largest factor on the friction of a joint
 _LARGEST_GRAVITY = 20.0  # largest gravity of a mounting [m/s^2]
 
 
@@ -450,8 +481,8 @@ class ControlPortSession(LineSession):
     """Injects faults, and changes the arm without informing the controller.
 
     Args:
-        arm: that the requests change.
-        faults: that they inject.
+        arm: arm that the requests change.
+        faults: faults of the controller, to which requests add.
     """
 
     def __init__(self, arm: SimulatedArm, faults: Faults) -> None:
@@ -494,6 +525,7 @@ class ControlPortSession(LineSession):
         return f"refused: unknown command; known faults: {', '.join(FAULTS)}"
 
     def _carry(self, text: str) -> str:
+        """Mount a payload given as KG or KG,X,Y,Z; returns the answer."""
         mass, *center = _numbers(text) or [math.nan]
         payload = Payload(mass, np.array(center or (0.0, 0.0, 0.0)))
         if len(center) not in (0, 3) or not is_possible(payload):
@@ -505,6 +537,7 @@ class ControlPortSession(LineSession):
         return f"ok carrying {mass:g} kg"
 
     def _change_friction(self, text: str) -> str:
+        """Change the friction of a joint given as JOINT FACTOR; returns the answer."""
         names = self._arm.robot.joint_names
         joint, _, number = text.strip().rpartition(" ")
         factor, *_ = _numbers(number) or [math.nan]
@@ -517,6 +550,7 @@ class ControlPortSession(LineSession):
         return f"ok friction of {joint} times {factor:g}"
 
     def _tilt(self, text: str) -> str:
+        """Change the mounting given by gravity as X,Y,Z; returns the answer."""
         gravity = np.array(_numbers(text))
         if gravity.shape != (3,) or not np.linalg.norm(gravity) <= _LARGEST_GRAVITY:
             return f"refused: write gravity X,Y,Z in m/s^2 (up to {_LARGEST_GRAVITY:g})"

@@ -53,6 +53,11 @@ class RtdeValues(dict[str, Any]):
         self.tcp_offset = np.zeros(6)
 
     def __missing__(self, name: str) -> Any:
+        """The value of a field of the arm, or of a field derived from others.
+
+        Raises:
+            KeyError: there is no such field.
+        """
         derive = _DERIVED.get(name)
         if derive is not None:
             return derive(self._arm.outputs)
@@ -66,6 +71,7 @@ class RtdeValues(dict[str, Any]):
 
 
 def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
+    """Largest difference of target and actual joint positions over the limit of the servo."""
     error = np.abs(np.subtract(outputs["target_q"], outputs["actual_q"])).max()
     return float(error / constants()["servo"]["following_error"])
 
@@ -401,7 +407,8 @@ class ControlBox:
             command: a motion, a stop or a change of the payload.
 
         Returns:
-            Whether the arm accepted it; of a refused one the clients get a message.
+            Whether the arm accepted the command; the clients get a message about a
+            refused command.
         """
         try:
             self.arm.command(command)
@@ -433,6 +440,7 @@ class ControlBox:
             if mask >> i & 1 and math.isfinite(level):
                 level = float(np.clip(level, 0.0, 1.0))
                 volts = inputs.get("standard_analog_output_type", 0) >> i & 1
+                # 0 to 10 V, or 4 to 20 mA.
                 value = 10.0 * level if volts else 0.004 + 0.016 * level
                 self.values[f"standard_analog_output{i}"] = value
 
@@ -443,4 +451,4 @@ class ControlBox:
             mask: outputs that change: 8 standard, 8 configurable, 2 of the tool.
             bits: levels of the outputs.
         """
-        self._digital_outputs = self._digital_outputs & ~mask | bits & mask
+        self._digital_outputs = (self._digital_outputs & ~mask) | (bits & mask)

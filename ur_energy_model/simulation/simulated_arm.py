@@ -293,11 +293,19 @@ class SimulatedArm:
         )
 
     def _planner(self) -> Planner:
+        """A planner for the configured payload and the nominal inertias of the motors."""
         return Planner(
             self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia
         )
 
     def _set_targets(self, q: Array, qd: Array, qdd: Array) -> None:
+        """Set the targets of the controller, and the reference of the servo.
+
+        Args:
+            q: positions [n], rad.
+            qd: velocities [n], rad/s.
+            qdd: accelerations [n], rad/s^2.
+        """
         self._targets = self._controller.targets(q, qd, qdd)
         self._set_reference()
 
@@ -352,6 +360,7 @@ class SimulatedArm:
         }
 
     def _log_truth(self) -> None:
+        """Append the true energies of this cycle to the log, if there is one."""
         if self._truth is not None:
             self._truth.append(self.energies(), self._balance.temperature)
 

@@ -104,10 +104,10 @@ class ScriptCall:
     """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
 
     Attributes:
-        name: of the function.
+        name: name of the function.
         positional: arguments without a name.
         named: arguments by name.
-        line: of its program, from 1.
+        line: line of the program, from 1.
     """
 
     name: str
@@ -118,10 +118,10 @@ class ScriptCall:
 
 _LOOP = re.compile(r"while\s*(\(\s*True\s*\)|True\b)\s*:")
 _DEFINE = re.compile(r"def\s+(\w+)\(\)\s*:")
+# Names of the calls that stand for loops and functions; no script can have such names.
 GO_TO = "go to"
 CALL = "call"
 RETURN = "return"
-"""Names of the calls that stand for loops and functions; no script can have them."""
 MOST_NESTED = 100  # calls within calls
 MOST_SHOWN = 80  # characters of a refused line that its message shows
 
@@ -175,7 +175,15 @@ class _Parser:
     functions: dict[str, int] = field(default_factory=dict)
 
     def take(self, number: int, line: str) -> None:
-        """Take the next line; ScriptError if it is not plain."""
+        """Take the next line.
+
+        Args:
+            number: of the line, from 1.
+            line: text of the line.
+
+        Raises:
+            ScriptError: the line is not plain.
+        """
         code = line.split("#", 1)[0].strip()
         if not code or code.startswith("$"):  # a node of the program tree
             return
@@ -184,7 +192,7 @@ class _Parser:
             self.blocks.append(("", len(calls)))
         elif function := _DEFINE.fullmatch(code):
             self.blocks.append((function[1], len(calls)))
-            # `_end` replaces it by a jump behind the function.
+            # `_end` replaces this call by a jump behind the function.
             calls.append(ScriptCall(RETURN, (), {}, number))
             self.functions[function[1]] = len(calls)
         elif code == "end":
@@ -230,8 +238,9 @@ def _plain_call(line: str, number: int) -> ScriptCall:
     """The call of a line.
 
     Raises:
-        ValueError: it is no plain call.
-        SyntaxError, RecursionError, MemoryError: it is no expression, or nested too deep.
+        ValueError: the line is no plain call.
+        SyntaxError, RecursionError, MemoryError: the line is no expression, or nested too
+            deep.
     """
     if len(line) > MAX_LINE:
         raise ValueError("too long")
@@ -277,8 +286,8 @@ class Arguments:
     range.
 
     Args:
-        call: of the program.
-        parameters: names of the function's parameters, in order.
+        call: call of the program.
+        parameters: names of the parameters of the function, in order.
 
     Attributes:
         given: the arguments, by parameter name.
@@ -366,12 +375,20 @@ class Arguments:
         return self.vector(name, 6)
 
     def _value(self, name: str, default: Any = None) -> Any:
+        """The argument of a parameter, or the default; ScriptError without either."""
         value = self.given.get(name, default)
         if value is None:
             raise ScriptError(f"{self._function} needs an argument {name}")
         return value
 
     def _require(self, valid: bool, name: str, expected: str) -> None:
+        """Refuse an argument that is not valid with a ScriptError.
+
+        Args:
+            valid: whether the argument is valid.
+            name: of the parameter.
+            expected: what the argument must be, in words.
+        """
         if not valid:
             value = self.given[name]
             shown = "a list"
@@ -389,19 +406,31 @@ def _is_possible(item: Any) -> bool:
 Action = Callable[[ControlBox, Arguments], float | None]
 """Executes a call; returns how long the program then waits [s], UNTIL_REST, or None."""
 
-UNTIL_REST = math.inf
+UNTIL_REST = math.inf  # a call waits until the arm is at rest
 CALLS_PER_CYCLE = 20
 """Calls that one controller cycle executes at most; the others follow in the next
 cycles."""
-INT32 = (-(1 << 31), (1 << 31) - 1)
+INT32 = (-(1 << 31), (1 << 31) - 1)  # lowest and highest value of an integer register
+
+# Values of parameters that a call leaves out.
+_JOINT_ACCELERATION = 1.4  # of movej and speedj [rad/s^2]
+_JOINT_SPEED = 1.05  # of movej [rad/s]
+_TOOL_ACCELERATION = 1.2  # of movel [m/s^2]
+_TOOL_SPEED = 0.25  # of movel [m/s]
+_LOOKAHEAD = 0.1  # of servoj [s]
+_GAIN = 300.0  # of servoj
+_STOP = 2.0  # deceleration of stopj and stopl [rad/s^2]
+
+# Actions of the calls, see `Action`.
 
 
 def _movej(box: ControlBox, given: Arguments) -> float:
+    """Move in a straight line in joint space to joint positions or a pose."""
     q = given.vector("q", 6)
     if isinstance(given.given["q"], Pose):
         q = box.joint_positions(q)
-    a = given.number("a", 1.4)
-    v = given.number("v", 1.05)
+    a = given.number("a", _JOINT_ACCELERATION)
+    v = given.number("v", _JOINT_SPEED)
     t = given.number("t", 0.0)
     if t > 0.0:  # the time has priority: half to accelerate, half to decelerate
         t = max(t, 1.0 / box.rate)
@@ -415,49 +444,70 @@ def _movej(box: ControlBox, given: Arguments) -> float:
 
 
 def _movel(box: ControlBox, given: Arguments) -> float:
+    """Move the tool centre point along a line to a pose or to joint positions."""
     pose = given.vector("pose", 6)
     if not isinstance(given.given["pose"], Pose):
         pose = box.kinematics.forward(pose, box.tcp_offset)
-    box.move_straight(pose, given.number("v", 0.25), given.number("a", 1.2))
+    speed = given.number("v", _TOOL_SPEED)
+    box.move_straight(pose, speed, given.number("a", _TOOL_ACCELERATION))
     return UNTIL_REST
 
 
 def _servoj(box: ControlBox, given: Arguments) -> float:
+    """Follow a streamed position for a time."""
     q = given.joints("q")
     time = given.number("t", 1.0 / box.rate)
-    lookahead = given.number("lookahead_time", 0.1)
-    gain = given.number("gain", 300.0)
+    lookahead = given.number("lookahead_time", _LOOKAHEAD)
+    gain = given.number("gain", _GAIN)
     box.arm.command(cmd.ServoJ(q, time, lookahead, gain))
     return time
 
 
 def _speedj(box: ControlBox, given: Arguments) -> float:
+    """Accelerate to joint speeds; without a time, the call waits until they are reached."""
     qd = given.joints("qd")
-    a = given.number("a", 1.4, low=1e-3)
+    a = given.number("a", _JOINT_ACCELERATION, low=1e-3)
     box.arm.command(cmd.SpeedJ(qd, a))
     return given.number("t", min(float(np.abs(qd).max()) / a, LARGEST))
 
 
 def _stopj(box: ControlBox, given: Arguments) -> float:
-    box.arm.command(cmd.StopJ(given.number("a", 2.0)))
+    """Decelerate to rest."""
+    box.arm.command(cmd.StopJ(given.number("a", _STOP)))
     return UNTIL_REST
 
 
 def _set_payload(box: ControlBox, given: Arguments) -> None:
+    """Set the payload that the controller assumes."""
     mass = given.number("m", 0.0)
-    cog = given.vector("cog", 3, (0.0, 0.0, 0.0))
-    box.arm.command(cmd.SetPayload(mass, cog, given.vector("inertia", 6, (0.0,) * 6)))
+    center = given.vector("cog", 3, (0.0, 0.0, 0.0))
+    inertia = given.vector("inertia", 6, (0.0,) * 6)
+    box.arm.command(cmd.SetPayload(mass, center, inertia))
 
 
 def _set_digital_out(shift: int, count: int) -> Action:
+    """An action that sets one of several digital outputs.
+
+    Args:
+        shift: number of the first of the outputs among all outputs of the controller.
+        count: number of the outputs.
+    """
+
     def action(box: ControlBox, given: Arguments) -> None:
-        bit = 1 << given.whole("n", 0, count - 1) + shift
+        bit = 1 << (given.whole("n", 0, count - 1) + shift)
         box.set_digital_outputs(bit, bit if given.truth("b") else 0)
 
     return action
 
 
 def _write_register(kind: str, value: Callable[[Arguments], float]) -> Action:
+    """An action that writes an output register.
+
+    Args:
+        kind: "int" or "double".
+        value: reads the value from the arguments.
+    """
+
     def action(box: ControlBox, given: Arguments) -> None:
         register = f"output_{kind}_register_{given.whole('address', 0, 99)}"
         if register not in box.values:
@@ -515,14 +565,14 @@ FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
 
 
 class UrScriptProgram:
-    """A program of calls, see `calls_of`; a `Program`.
+    """A program of calls, as a `Program`.
 
-    It also starts while the arm is off; a refused move ends it.
+    The program also starts while the arm is off; a refused move ends the program.
 
     Args:
         box: arm, program and values of the controller.
-        name: of the program.
-        calls: see `calls_of`.
+        name: name of the program.
+        calls: calls of the program, as `calls_of` returns them.
     """
 
     needs_arm = False
@@ -537,7 +587,10 @@ class UrScriptProgram:
         self._cycles = 0
 
     def step(self) -> bool:
-        """Execute calls until one takes time; returns False after the last one.
+        """Execute calls until a call takes time.
+
+        Returns:
+            False after the last call, else True.
 
         Raises:
             ScriptError: a function is not simulated, or does not accept the arguments.

@@ -356,6 +356,9 @@ _WHITE_GAIN = 70.0**0.5
 _WHITE_CORRELATION = -0.5
 """Consecutive fourth differences of white noise correlate with -0.8, of motion
 positively."""
+_MEDIAN_OF_NORMAL = 0.6745
+"""Median of the absolute values of a normal distribution with deviation 1."""
+_LEAST_STAMPED = 5  # least number of points whose stamps are compared with even stamps
 _ENOUGH_POINTS = 32  # least number of points of a plan whose noise is estimated
 _ACCELERATION_GAIN = 6.0**0.5
 """Standard deviation of second differences of white noise, over the deviation of the noise."""
@@ -398,11 +401,11 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
     return plan, lines
 
 
-# A plan is probably one in milliseconds if no joint is faster than this [rad/s], although
-# it lasts longer than this [s] and a joint moves farther than this [rad].
-_SLOWEST = 0.005
-_LONG = 60.0
-_MOVED = 0.1
+# The times of a plan are probably milliseconds if all joints are slow although the plan
+# lasts long and a joint moves far.
+_SLOWEST = 0.005  # speed of a slow joint [rad/s]
+_LONG = 60.0  # duration of a long plan [s]
+_MOVED = 0.1  # travel of a joint that moves far [rad]
 
 
 def _too_slow(plan: Plan) -> list[str]:
@@ -419,16 +422,24 @@ def _too_slow(plan: Plan) -> list[str]:
 
 
 def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
-    """The plan with even stamps, if the given stamps deviate by up to a period, as the points show.
+    """The plan with even stamps, if the points show that the stamps deviate by up to a period.
 
-    Without velocities, the period follows from the stamps; with them, from the points:
-    the way of a step follows from the cubic through the velocities of four points.
+    Without velocities, the period follows from the stamps. With velocities, it follows
+    from the points: the way of a step is the period times the mean of the cubic through
+    the velocities of four points.
+
+    Args:
+        plan: plan as read.
+        limit: largest acceleration of the joints [n], rad/s^2.
+
+    Returns:
+        The plan, and a line that states the change; None without a change.
     """
     time = plan.time
     q = plan.q
     qd = plan.qd
     index = np.arange(len(time), dtype=np.float64)
-    if len(time) < 5:
+    if len(time) < _LEAST_STAMPED:
         return plan, None
     if qd is None:
         period = float(np.polyfit(index, time, 1)[0])
@@ -467,11 +478,17 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
 
 
 def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
-    """Differences of positions [k, n], rad, from those that neighbours and times [k], s, suggest.
+    """Differences of positions from the positions that neighbours and times suggest.
 
-    With velocities they are the ways of the steps less the ways at the mean velocities [k -
-    1, n]; without, the positions less the cubics through two points on either side [k - 4,
-    n].
+    Args:
+        time: times [k], s.
+        q: positions [k, n], rad.
+        qd: velocities [k, n], rad/s; None if unknown.
+
+    Returns:
+        With velocities, the ways of the steps less the ways at the mean velocities [k - 1,
+        n], rad. Without velocities, the positions less the cubics through two points on
+        either side [k - 4, n], rad.
     """
     if qd is not None:
         return np.diff(q, axis=0) - 0.5 * np.diff(time)[:, None] * (qd[1:] + qd[:-1])
@@ -509,7 +526,15 @@ def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
 
 
 def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
-    """The plan without the noise of measured positions or velocities."""
+    """The plan without the noise of measured positions or velocities.
+
+    Args:
+        plan: plan with even stamps.
+        limit: largest acceleration of the joints [n], rad/s^2.
+
+    Returns:
+        The plan, and a line that states the change; None without a change.
+    """
     if plan.qdd is not None or len(plan.time) < _ENOUGH_POINTS:
         return plan, None
     step = plan.duration / (len(plan.time) - 1)
@@ -542,5 +567,5 @@ def _noise(values: Array) -> Array:
     product = (rough[1:] * rough[:-1]).mean(axis=0)
     white = product < _WHITE_CORRELATION * power
     # The median ignores the few large differences where a motion's jerk changes.
-    deviation = np.median(np.abs(rough), axis=0) / 0.6745
+    deviation = np.median(np.abs(rough), axis=0) / _MEDIAN_OF_NORMAL
     return np.asarray(np.where(white, deviation / _WHITE_GAIN, 0.0))
