@@ -318,6 +318,18 @@ class ArmParameters:
         )
 
 
+_ARM_STREAM = (
+    20241021  # keeps the constants of arms apart from other draws with their seeds
+)
+_CALIBRATION_STREAM = 20261129  # keeps the errors of the controller's calibration apart
+_PHASES = 1.5  # torque constant over back-EMF constant of a phase, three phases
+_LEAST_COULOMB = 0.1  # least share of the calibrated friction that is left to the rotor
+_LOSS_FREQUENCY = 20.0  # frequency at which gears have their loss factor [Hz]
+_OVERCURRENT = 1.3  # largest current of a motor over the current at rated torque
+_RESISTANCE_EXPONENT = -0.5  # of the rated torque, in thermal resistances
+_CAPACITY_EXPONENT = 0.6  # of the rated torque, in thermal capacities
+
+
 def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     """Constants of arm number `seed` of this type.
 
@@ -335,17 +347,18 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     laws = table["friction"]
     measured = table["friction_calibration"]
     catalogue = table["harmonic_drive"]
-    random = np.random.default_rng([seed, 20241021])
+    random = np.random.default_rng([seed, _ARM_STREAM])
     n = robot.dof
     torque = joint_sizes(robot)
 
     def around(half_width: float) -> Array:
+        """Factors about 1 [n], drawn with this half width."""
         return np.asarray(1.0 + random.uniform(-half_width, half_width, n))
 
     motor = motor_constants(robot, torque)
     torque_constant = motor["torque_constant"] * around(spread["torque_constant"])
     # A stream of its own: the other constants of an arm do not depend on its calibration.
-    calibration = np.random.default_rng([seed, 20261129])
+    calibration = np.random.default_rng([seed, _CALIBRATION_STREAM])
     calibration_errors = spread["torque_calibration"] * calibration.standard_normal(n)
     stated_constant = torque_constant * (1.0 + calibration_errors)
     share_of_load = calibration.uniform(0.0, spread["controller_load_friction"])
@@ -367,12 +380,13 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     )
     noise_sizes = sensors["current_noise_torque"]
     size = torque / limits["max_torque"]
+    torque_per_ampere = robot.gear_ratio * torque_constant  # joint side [n]
     return ArmParameters(
         seed=seed,
         gear_ratio=robot.gear_ratio,
         torque_constant=torque_constant,
         stated_torque_constant=stated_constant,
-        back_emf_constant=torque_constant / 1.5,
+        back_emf_constant=torque_constant / _PHASES,
         winding_resistance=resistance,
         effective_resistance=resistance * random.uniform(*spread["copper_factor"]),
         reflected_inertia=reflected,
@@ -380,7 +394,9 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         # the calibration includes the flex spline, which is modelled separately
         friction=replace(
             friction,
-            coulomb=np.maximum(friction.coulomb - flex, 0.1 * friction.coulomb),
+            coulomb=np.maximum(
+                friction.coulomb - flex, _LEAST_COULOMB * friction.coulomb
+            ),
             viscous=friction.viscous - laws["flex_spline_viscous"],
         ),
         temperature_model=np.where(
@@ -395,18 +411,16 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         flex_spline_viscous=np.full(n, laws["flex_spline_viscous"]),
         stiffness=gears[:, :3],
         knees=gears[:, 3:],
-        damping=table["loss_factor"] * gears[:, 0] / (2 * np.pi * 20.0),
-        max_current=1.3 * torque / (robot.gear_ratio * torque_constant),
-        thermal_resistance=limits["resistance"] * size**-0.5,
-        thermal_capacity=limits["capacity"] * size**0.6,
+        damping=table["loss_factor"] * gears[:, 0] / (2 * np.pi * _LOSS_FREQUENCY),
+        max_current=_OVERCURRENT * torque / torque_per_ampere,
+        thermal_resistance=limits["resistance"] * size**_RESISTANCE_EXPONENT,
+        thermal_capacity=limits["capacity"] * size**_CAPACITY_EXPONENT,
         standby_heat=np.full(n, limits["standby_share"] * standby / n),
         standby_power=standby,
         driver_loss=float(random.uniform(*spread["driver_loss"])),
         power_noise=float(random.uniform(*spread["power_noise"])),
         compensation=FrictionCompensation.of_curve(friction, compensated, load_friction),
-        controller_current_offset=offset_share
-        * torque
-        / (robot.gear_ratio * torque_constant),
+        controller_current_offset=offset_share * torque / torque_per_ampere,
         current_noise_rest=_interpolate(
             torque, noise_sizes, sensors["current_noise_rest"]
         ),
@@ -504,7 +518,13 @@ def _calibration_curves(*like: int) -> Array:
 
 
 def _interpolate(at: Array, points: ArrayLike, values: ArrayLike) -> Array:
-    """Linear interpolation, and extrapolation, on doubly logarithmic scales."""
+    """Linear interpolation, and extrapolation, on doubly logarithmic scales [n].
+
+    Args:
+        at: places [n].
+        points: places of the values, ascending [k].
+        values: values at these places [k].
+    """
     x = np.log(np.asarray(points, float))
     y = np.log(np.asarray(values, float))
     u = np.log(at)

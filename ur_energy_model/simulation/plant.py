@@ -197,7 +197,7 @@ class DriveConstants(NamedTuple):
         knees: of the gears [n, 2], N m.
         damping: of the gears [n], N m s/rad.
         load_direct: friction over transmitted torque while driving [n].
-        load_reverse: the same while driven by the load [n].
+        load_reverse: friction over transmitted torque while driven by the load [n].
         flex_spline_coulomb: [n], N m.
         flex_spline_viscous: [n], N m s/rad.
         friction_factor: factor of the present temperature on the part of friction that
@@ -356,6 +356,8 @@ def advance_drives(
 
 BLOCK = 2e-3  # longest time between evaluations of the links' dynamics [s]
 STEP = 1e-4  # longest step of the drives [s]
+_POSITIONS = 20  # random positions from which the step of the drives follows
+_STABLE = 0.5  # longest step of the drives times their highest natural frequency
 
 
 class Plant:
@@ -395,12 +397,13 @@ class Plant:
         self.state[ROTOR] = q + twist
         self.state[CURRENT] = gravity / parameters.current_to_torque
         highest = 0.0  # natural frequency of the drives at random positions [rad/s]
-        for position in np.random.default_rng(0).uniform(-np.pi, np.pi, (20, robot.dof)):
+        random = np.random.default_rng(0)
+        for position in random.uniform(-np.pi, np.pi, (_POSITIONS, robot.dof)):
             inverse = np.diag(pin.computeMinverse(self._model, self._data, position))
             stiffest = parameters.stiffness[:, 2]
             frequency = np.sqrt(stiffest * (inverse + 1.0 / parameters.rotor_inertia))
             highest = max(highest, float(frequency.max()))
-        self.step = min(STEP, 0.5 / highest)
+        self.step = min(STEP, _STABLE / highest)
 
     def set_setup(self, robot: RobotDescription, setup: Setup) -> None:
         """Change mounting or payload.
@@ -414,7 +417,7 @@ class Plant:
         self._data = self.dynamics.data
 
     def set_temperature(self, temperature: Array) -> None:
-        """Adapt the friction to joint temperatures [n], degC.
+        """Adapt the friction to joint temperatures.
 
         Args:
             temperature: of the joints [n], degC.

@@ -20,7 +20,8 @@ from ur_energy_model.typing import Array, Mask
 
 State = tuple[Array, Array, Array]  # commanded position, velocity and acceleration [n]
 
-_BUFFER = 256
+_BUFFER = 256  # states of a motion that are computed together
+_USUAL_GAIN = 300.0  # gain at which the arm lags behind a stream by the look-ahead time
 SERVO_ACCELERATION = 40.0  # acceleration limit while following a stream [rad/s^2]
 SPEED_AVERAGING = 0.01  # averaging time of the speed of a stream [s]
 LOOKAHEAD = (0.03, 2.0)  # range to which the look-ahead time of a stream is clipped [s]
@@ -94,8 +95,9 @@ class MotionReference:
         if self._loop and self._elapsed >= self._motion.duration:
             self._elapsed -= self._motion.duration
             self._buffer = []
-        used = not self._buffer or self._next >= len(self._buffer[0])
-        if change != 0.0 or rate != self._rate or used:  # the next states at equal steps
+        is_used_up = not self._buffer or self._next >= len(self._buffer[0])
+        if change != 0.0 or rate != self._rate or is_used_up:
+            # At a steady scaling, the next states are computed together at equal steps.
             count = 1 if change != 0.0 else _BUFFER
             time = self._elapsed + rate * np.arange(float(count))
             self._buffer = list(self._motion.sample(time))
@@ -166,7 +168,7 @@ class ServoReference:
         self._goal = q
         self._goal_speed = np.zeros_like(q)
         self._age = np.inf
-        self._lookahead = 0.03
+        self._lookahead = LOOKAHEAD[0]
         self._omega = 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
@@ -178,7 +180,7 @@ class ServoReference:
             gain: of the stream: a larger one follows faster.
         """
         self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
-        relative_gain = np.clip(np.nan_to_num(gain), *GAIN) / 300.0
+        relative_gain = np.clip(np.nan_to_num(gain), *GAIN) / _USUAL_GAIN
         self._omega = 2.0 / self._lookahead * np.sqrt(relative_gain)
         if np.array_equal(goal, self._goal):
             return
@@ -211,10 +213,9 @@ MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyComm
 SCALING_RATE = 3.0  # rate at which the speed scaling follows slider and pause [1/s]
 STOP_ACCELERATION = 10.0
 """Deceleration of a protective stop, and before a new move [rad/s^2]."""
-SLOWEST = 1e-3
+SLOWEST = 1e-3  # lower bound of speed and acceleration of a command [rad/s, rad/s^2]
 FASTEST = 200.0
-"""Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the
-upper."""
+"""Upper bound of speed and acceleration of a command [rad/s, rad/s^2], which no drive reaches."""
 APPROACH = {"v": 0.9, "a": 1.8}
 """Speed [rad/s] and acceleration [rad/s^2] of the move to the start of the built-in motion."""
 OVERLOAD_SECONDS = 0.02  # tolerated duration of a torque beyond the limits [s]
@@ -416,11 +417,19 @@ class Supervisor:
         return not bool((np.abs(q) <= self._robot.max_position).all())
 
     def _name(self, joints: Mask) -> str:
-        """Name of the first of these joints [n]."""
+        """Name of the first of some joints.
+
+        Args:
+            joints: whether each joint is one of them [n].
+        """
         return self._robot.joint_names[int(np.argmax(joints))]
 
     def _stop(self, reason: str) -> None:
-        """Protective stop: brake, keep power."""
+        """Protective stop: brake, and keep power.
+
+        Args:
+            reason: of the stop, for clients.
+        """
         if self.safety_mode is SafetyMode.PROTECTIVE_STOP:
             return
         self.safety_mode = SafetyMode.PROTECTIVE_STOP
@@ -435,7 +444,12 @@ class Supervisor:
         acceleration: float = STOP_ACCELERATION,
         then: list[Reference | cmd.MoveJ] | None = None,
     ) -> None:
-        """Bring the arm to rest with an acceleration [rad/s^2]; the next references follow."""
+        """Bring the arm to rest.
+
+        Args:
+            acceleration: of the leading joint [rad/s^2].
+            then: references that follow, in order.
+        """
         q, qd, _ = self._state
         self._reference = SpeedReference(q, qd, np.zeros_like(qd), acceleration)
         self._next = then or []
@@ -466,8 +480,8 @@ class Supervisor:
         self.program_state = ProgramState.PLAYING
         if self._program is None:
             self._program = MotionReference(self._motion, loop=True)
-            start = self._motion.sample(np.zeros(1))[0][0]
-            self._brake(then=[cmd.MoveJ(start, **APPROACH), self._program])
+            positions, _, _ = self._motion.sample(np.zeros(1))
+            self._brake(then=[cmd.MoveJ(positions[0], **APPROACH), self._program])
 
 
 def _positive(value: float) -> float:
