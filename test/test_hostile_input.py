@@ -44,9 +44,9 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import open_regular, user_path, write_text
 from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.sinks.credentials import read_section
-from ur_energy_model.telemetry.bag.contents import file_contents
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.retention import file_contents
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
 from ur_energy_model.trajectory.plan import read_plan

@@ -27,8 +27,8 @@ from ur_energy_model.nodes.process import begin
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.ros import WARN
 from ur_energy_model.simulation.wall import SimulatedMeter, SimulatedWall, serve_meter
-from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.retention import stored_files
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions

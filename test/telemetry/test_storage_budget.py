@@ -17,9 +17,10 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.scripted_source import FIELDS as SCRIPTED
 from test.telemetry.scripted_source import wait_for
-from ur_energy_model.telemetry.bag.files import DAY, FileSplit, Retention, stored_files
+from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import read_bag, read_info
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.retention import DAY, Retention, stored_files
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget

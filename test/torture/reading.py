@@ -29,9 +29,9 @@ from test.torture.harness import ROOT, Surroundings, Verdict, bound_memory, peak
 from test.torture.hostile_files import READERS as YAML_READERS
 from ur_energy_model.cli.main import main as command
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.telemetry.bag.contents import file_contents
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.retention import file_contents
 from ur_energy_model.typing import Array
 
 LONGEST = 60.0  # most time that one file may take [s], on a busy machine

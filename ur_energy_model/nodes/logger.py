@@ -35,7 +35,8 @@ from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, Part
 from ur_energy_model.telemetry.bag.compression import available_packing
-from ur_energy_model.telemetry.bag.files import FileSplit, Retention
+from ur_energy_model.telemetry.bag.files import FileSplit
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.meters import Meter, MeteredSource

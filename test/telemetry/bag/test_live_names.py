@@ -20,7 +20,6 @@ from test.telemetry.conftest import EPOCH, assert_same_samples
 from test.telemetry.recorded_events import read_events
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.contents import file_contents
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.messages import (
     DIAGNOSTIC_ARRAY,
@@ -31,6 +30,7 @@ from ur_energy_model.telemetry.bag.messages import (
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.retention import file_contents
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 

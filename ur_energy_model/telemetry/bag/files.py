@@ -5,30 +5,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_folder, temporary_name
-from ur_energy_model.telemetry.bag.contents import FileContents
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
-    BUDGET,
     FILE_NAME,
-    REMOVED,
     BagMetadata,
-    TopicEntry,
     read_metadata,
-    removed_samples,
 )
 from ur_energy_model.telemetry.bag.storage import present_files, storage_files
 from ur_energy_model.telemetry.samples import RecordingInfo
@@ -197,123 +190,3 @@ class FileSplit(NamedTuple):
         """Whether a file of this age [ns] and size [bytes] has reached a limit."""
         old = self.seconds is not None and age >= round(self.seconds * 1e9)
         return old or (self.bytes is not None and size >= self.bytes)
-
-
-# Retention: the budget for the bags of a folder, kept by deleting whole storage files.
-#
-# Only what a recorder wrote into that folder under a budget counts, and may be deleted.
-
-DAY = 86400.0
-PARTS = 20  # files into which a budget is divided at least
-LONGEST_FILE = 3600.0  # longest duration of a file under a budget [s]
-
-
-class BagFile(NamedTuple):
-    """A storage file of a bag under a budget.
-
-    Attributes:
-        path: in its bag.
-        bytes: size of the file.
-        modified: time of its last change [s since the epoch].
-    """
-
-    path: Path
-    bytes: int
-    modified: float
-
-
-class Retention(NamedTuple):
-    """Budget for the bags that are recorded into a folder; None sets no limit.
-
-    Attributes:
-        bytes: size of all storage files.
-        days: greatest age of a file, from its end [days].
-    """
-
-    bytes: int | None = None
-    days: float | None = None
-
-    def is_due(self, file: BagFile, total: int, now: float) -> bool:
-        """Whether the oldest file has to go.
-
-        Args:
-            file: the oldest one.
-            total: size of all files [bytes].
-            now: present time [s since the epoch].
-        """
-        old = self.days is not None and now - file.modified > self.days * DAY
-        return old or (self.bytes is not None and total > self.bytes)
-
-    def __str__(self) -> str:
-        """The budget in words, such as "100 GB and 30 days"."""
-        limits: list[str] = []
-        if self.bytes is not None:
-            limits.append(f"{self.bytes / 1e9:g} GB")
-        if self.days is not None:
-            limits.append(f"{self.days:g} days")
-        return " and ".join(limits)
-
-    @property
-    def file_split(self) -> FileSplit:
-        """When a file should end, so that whole files can go."""
-        seconds = LONGEST_FILE if self.days is None else self.days * DAY / PARTS
-        size = None if self.bytes is None else max(self.bytes // PARTS, 1)
-        return FileSplit(min(LONGEST_FILE, seconds), size)
-
-
-def stored_files(folder: Path, own: dict[Path, bool]) -> list[BagFile]:
-    """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
-
-    Bags of other programs and commands, copies, and bags that were renamed do not count.
-
-    Args:
-        folder: of the bags.
-        own: whether each bag that was seen before counts; new bags are added.
-    """
-    found = []
-    for bag in folder.glob("*"):
-        if bag not in own and os.access(bag / FILE_NAME, os.R_OK):
-            own[bag] = False
-            with suppress(RecordingError):
-                recorded_at = read_metadata(bag).custom.get(BUDGET)
-                linked = (bag / FILE_NAME).is_symlink()
-                own[bag] = recorded_at == str(bag.resolve()) and not linked
-        if bag.is_symlink() or not own.get(bag):
-            continue
-        for path in bag.glob("*.mcap"):
-            with suppress(OSError):
-                status = path.lstat()
-                found.append(BagFile(path, status.st_size, status.st_mtime))
-    return sorted(found, key=lambda file: (file.modified, file_number(file.path)))
-
-
-def delete_file(file: Path, contents: FileContents) -> None:
-    """Delete a storage file of a finished bag, and the bag with its last file.
-
-    Where files are left, metadata.yaml is rewritten first, so that the bag is always
-    complete.
-
-    Args:
-        file: to be deleted.
-        contents: of that file.
-
-    Raises:
-        RecordingError: metadata.yaml is damaged.
-        OSError: the disk fails.
-    """
-    bag = file.parent
-    metadata = read_metadata(bag)
-    left = [entry for entry in metadata.files if entry.name != file.name]
-    if 0 < len(left) < len(metadata.files):
-        topics: list[TopicEntry] = []
-        for topic in metadata.topics:
-            count = topic.messages - contents.messages.get(topic.name, 0)
-            topics.append(topic._replace(messages=max(0, count)))
-        rest = replace(metadata, files=left, topics=topics)
-        removed = removed_samples(metadata.custom) + metadata.samples - rest.samples
-        replace(rest, custom={**metadata.custom, REMOVED: str(removed)}).write(bag)
-    file.unlink(missing_ok=True)
-    if not left:
-        (bag / FILE_NAME).unlink(missing_ok=True)
-        with suppress(OSError):  # other files in it are not ours to delete
-            bag.rmdir()

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
-from ur_energy_model.telemetry.bag.contents import file_contents
-from ur_energy_model.telemetry.bag.files import (
+from ur_energy_model.telemetry.bag.metadata import read_metadata
+from ur_energy_model.telemetry.bag.recovery import bag_state
+from ur_energy_model.telemetry.bag.retention import (
     DAY,
     BagFile,
     Retention,
     delete_file,
+    file_contents,
     stored_files,
 )
-from ur_energy_model.telemetry.bag.metadata import read_metadata
-from ur_energy_model.telemetry.bag.recovery import bag_state
 
 PERIOD = 10.0  # time between readings of the folder [s]
 _CLOSE_TIMEOUT = 5.0  # longest wait for the end of the thread [s]

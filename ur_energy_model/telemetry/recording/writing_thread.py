@@ -20,10 +20,10 @@ from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.bag.files import (
     DEFAULT_NAME,
     FileSplit,
-    Retention,
     remove_abandoned_in_bags,
 )
 from ur_energy_model.telemetry.bag.messages import Messages
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
