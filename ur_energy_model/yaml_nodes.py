@@ -17,6 +17,8 @@ from ur_energy_model.files import open_regular
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser if PyYAML includes it: twenty times faster."""
+DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""libyaml's emitter if PyYAML includes it: four times faster."""
 LONGEST_SHOWN = 60  # most characters of a text in a message
 
 

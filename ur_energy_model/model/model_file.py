@@ -45,7 +45,7 @@ from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.supply_format import BUS, MODE, STATE, WALL
 from ur_energy_model.model.wall import STATES
 from ur_energy_model.robot_modes import ROBOT_MODES
-from ur_energy_model.yaml_nodes import Origin
+from ur_energy_model.yaml_nodes import DUMPER, Origin
 from ur_energy_model.yaml_reader import YamlTree
 
 KIND = "ur_energy_model"
@@ -101,8 +101,9 @@ def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
         model: what to write.
         header: comment lines at the beginning of the file.
     """
-    return header + yaml.safe_dump(
+    return header + yaml.dump(
         document(model),
+        Dumper=DUMPER,
         sort_keys=False,
         default_flow_style=None,
         width=100,

@@ -35,6 +35,7 @@ from ur_energy_model.telemetry.bag.cdr import (
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Event
 from ur_energy_model.typing import Array, Bytes
+from ur_energy_model.yaml_nodes import DUMPER
 
 TELEMETRY_TOPIC = "/rtde/joint_telemetry"
 JOINT_STATES_TOPIC = "/joint_states"
@@ -161,7 +162,6 @@ string value
 
 # Topics.
 
-DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 # durability of topics whose last message late subscribers get
 LATCHED = "transient_local"
 

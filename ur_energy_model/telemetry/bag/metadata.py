@@ -23,7 +23,6 @@ from ur_energy_model.files import new_file, open_regular
 from ur_energy_model.ranges import GRAVITY, PAYLOAD_MASS
 from ur_energy_model.telemetry.bag.mcap_format import Summary
 from ur_energy_model.telemetry.bag.messages import (
-    DUMPER,
     LATCHED,
     TELEMETRY_TOPIC,
     BagTopic,
@@ -31,7 +30,7 @@ from ur_energy_model.telemetry.bag.messages import (
 )
 from ur_energy_model.telemetry.gaps import Gap
 from ur_energy_model.telemetry.samples import RecordingInfo
-from ur_energy_model.yaml_nodes import ReadingLimits, excerpt
+from ur_energy_model.yaml_nodes import DUMPER, ReadingLimits, excerpt
 from ur_energy_model.yaml_reader import Record, YamlTree, integer
 
 FILE_NAME = "metadata.yaml"
