@@ -1,7 +1,7 @@
 # Everything a fresh machine needs: Python 3.10+, pip and make.
 #   make demo      everything once, with the simulated controller
 #   make test      lint, types, tests (two processes per core; WORKERS=0 for a single one, TEST=a/file.py)
-#   make truth     slow tests with a simulated truth: papers, savings, coverage of intervals
+#   make truth     slow tests with a simulated truth: papers, savings, coverage of intervals; more examples
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
 #   make papers    the papers side by side: every protocol on simulated arms, docs/papers
 #   make removable each removable room taken out of a copy, and the rest checked (ROOM=papers for one)

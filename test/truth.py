@@ -3,7 +3,8 @@
 
 """Cases of tests of which only the first are fast.
 
-`make test` leaves out the tests with the mark `pytest.mark.truth`, `make truth` runs them.
+`make test` leaves out the tests with the mark `pytest.mark.truth`, `make truth` runs them,
+and the property tests of `test.properties` again.
 What they show of the code's behaviour has a fast test as well; theirs is that figures and
 intervals hold for many simulated arms, long recordings and whole experiments.
 """
