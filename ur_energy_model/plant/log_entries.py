@@ -222,7 +222,7 @@ def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
         add: the action: what Delta Lake has written of a file.
 
     Raises:
-        TypeError, KeyError, ValueError, AttributeError: the action is not that of a file.
+        TypeError, KeyError, ValueError, AttributeError: the action does not name a file.
     """
     stats = json.loads(add.get("stats") or "{}")
     low = stats.get("minValues", {})

@@ -11,7 +11,7 @@ EcBot (eq. 13-21).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,25 +149,8 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     electrical = channels.per_joint["electrical_power"]
     mechanical = channels.per_joint["mechanical_power"]
     arm = channels.arm
-    shown = [*range(electrical.start, electrical.stop), arm["total"]]
     meter = EnergyMeter(len(channels))
-    pieces: list[_PowerChunk] = []
-    chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
-    calculator.follow_session(chunks)
-    for chunk in chunks:
-        table = calculator(chunk)
-        if table is None:
-            continue
-        table.integrate(meter)
-        power = table.power
-        steps = table.steps.bridged
-        end = meter.reading.net
-        joint_std = channels.deviations_of_joints(power)
-        model_std = channels.deviations_of_model(power, over=steps)
-        energy = np.column_stack([energy_at(steps, power[:, k], end[k]) for k in shown])
-        columns = power[:, : channels.state_energy].copy()
-        time = table.samples.time
-        pieces.append(_PowerChunk(time, steps, columns, joint_std, model_std, energy))
+    pieces = list(_power_chunks(calculator, telemetry, meter))
     if not pieces:
         source = telemetry.info.source
         raise RecordingError(
@@ -203,6 +186,44 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
         total_energy_half_width=CONFIDENCE * total_energy_std,
         duration=meter.reading.accounted,
     )
+
+
+def _power_chunks(
+    calculator: EnergyCalculator, telemetry: Telemetry, meter: EnergyMeter
+) -> Iterator[_PowerChunk]:
+    """Powers of a recording in chunks of CHUNK samples.
+
+    Args:
+        calculator: calculator of the powers.
+        telemetry: all samples that are shown.
+        meter: counts the energies of all chunks so far.
+
+    Yields:
+        Powers of the samples that can be used.
+    """
+    channels = calculator.channels
+    electrical = channels.per_joint["electrical_power"]
+    shown = [*range(electrical.start, electrical.stop), channels.arm["total"]]
+    chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
+    calculator.follow_session(chunks)
+    for chunk in chunks:
+        table = calculator(chunk)
+        if table is None:
+            continue
+        table.integrate(meter)
+        power = table.power
+        steps = table.steps.bridged
+        end = meter.reading.net
+        yield _PowerChunk(
+            time=table.samples.time,
+            steps=steps,
+            power=power[:, : channels.state_energy].copy(),
+            joint_std=channels.deviations_of_joints(power),
+            model_std=channels.deviations_of_model(power, over=steps),
+            energy=np.column_stack(
+                [energy_at(steps, power[:, k], end[k]) for k in shown]
+            ),
+        )
 
 
 def gap_indices(time: Array) -> Indices:
