@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ur_energy_model.cli.output import note, print_json, print_values, progress, warn
 from ur_energy_model.cli.recording_options import ImportOptions
 from ur_energy_model.cli.recordings import note_packing, print_constants
@@ -68,15 +70,7 @@ def import_csv(given: Given) -> None:
     result = {
         "bag": options.output,
         "robot": robot.name,
-        "samples": bag.samples,
-        "seconds": telemetry.duration,
-        "rate": telemetry.info.rate,
-        "gaps": len(bag.gaps),
-        "lost": sum(gap.missing for gap in bag.gaps),
-        "repeated": telemetry.repeated,
-        "time": telemetry.time._asdict(),
-        "fields": list(telemetry.fields),
-        "time_zone": telemetry.info.extra.get("time_zone"),
+        **_imported_json(telemetry, bag),
         "controller_constants": constants,
         "contradictions": [each.as_json() for each in contradictions],
     }
@@ -87,6 +81,26 @@ def import_csv(given: Given) -> None:
         print_values("Imported", {**result, "time": telemetry.time.words}, hidden)
         print_constants(constants, robot)
         warn([] if units is None else [units.words()])
+
+
+def _imported_json(telemetry: CsvReader, bag: BagWriter) -> dict[str, Any]:
+    """Entries of JSON about the samples that were imported.
+
+    Args:
+        telemetry: the CSV files, read to their end.
+        bag: the bag that was written.
+    """
+    return {
+        "samples": bag.samples,
+        "seconds": telemetry.duration,
+        "rate": telemetry.info.rate,
+        "gaps": len(bag.gaps),
+        "lost": sum(gap.missing for gap in bag.gaps),
+        "repeated": telemetry.repeated,
+        "time": telemetry.time._asdict(),
+        "fields": list(telemetry.fields),
+        "time_zone": telemetry.info.extra.get("time_zone"),
+    }
 
 
 class _SampleChecks:

@@ -3,7 +3,7 @@
 
 """Repair and quality of recordings: `ur_energy recover` and `inspect`.
 
-It also has what `record`, `import` and `inspect` print of a recording alike.
+The module also has what `record`, `import` and `inspect` print of a recording alike.
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ def controller_constants(
 ) -> tuple[ControllerConstants | None, list[Contradiction]]:
     """Torque constants that the controller states in a bag, and contradictions of units.
 
-    They are read from the finished bag, so that recording is never delayed.
+    The constants are read from the finished bag, so that recording is never delayed.
 
     Args:
         bag: the recording.
         robot: description of the arm; None for one that the package does not know.
 
     Returns:
-        None and no contradiction without a description or a readable sample.
+        Constants and contradictions; None and no contradiction without a description or a
+        readable sample.
     """
     from ur_energy_model.consistency.controller_constants import fit_of_bag
 
@@ -66,7 +67,7 @@ def controller_constants(
         return None, []
     try:
         fit = fit_of_bag(bag, robot)
-    except RecordingError:  # reported by what recorded it
+    except RecordingError:  # the command has reported what is wrong with the bag
         return None, []
     contradiction = fit.contradiction()
     return fit.result(), [] if contradiction is None else [contradiction]
@@ -139,7 +140,23 @@ def inspect(given: Given) -> None:
     if options.json:
         found = {"controller_constants": constants}
         print_json({"bag": options.bag, **quality.as_dict(), **found})
-        return
+    else:
+        _print_quality(quality, constants, robot)
+
+
+def _print_quality(
+    quality: Quality,
+    constants: ControllerConstants | None,
+    robot: RobotDescription | None,
+) -> None:
+    """Print the quality of a recording for people.
+
+    Args:
+        quality: quality of the recording.
+        constants: torque constants that the controller states; None where they are
+            unknown.
+        robot: description of the arm; None if it is not known.
+    """
     _print_joints(quality)
     if quality.condition_number is not None:
         number = f"{quality.condition_number:.0f}"
