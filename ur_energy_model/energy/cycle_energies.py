@@ -153,6 +153,7 @@ class CycleCounter:
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
+        # Host time [ns] of the last sample before each mark, and energies up to this sample.
         self._marks: deque[tuple[int, MeterReading]] = deque(maxlen=MOST_MARKS)
         # Largest total power from each mark to the next one [W].
         self._peaks: deque[float] = deque(maxlen=MOST_MARKS)
@@ -188,8 +189,9 @@ class CycleCounter:
         pairs = mark.cycles(len(self._marks))
         if self._since is not None:
             self._since += 1
-            if pairs and self._has_outage(self._since, pairs[0][0]):
-                pairs.insert(0, (self._since, pairs[0][0]))
+            first_begin = pairs[0][0] if pairs else 0
+            if pairs and self._has_outage(self._since, first_begin):
+                pairs.insert(0, (self._since, first_begin))
         if mark.number is not None:
             self.number = mark.number - len(pairs)
         done = []
@@ -226,7 +228,9 @@ class CycleCounter:
         """
         if begin <= end or begin >= len(self._marks):
             return False
-        reading = self._marks[-1 - end][1] - self._marks[-1 - begin][1]
+        _, before = self._marks[-1 - begin]
+        _, until = self._marks[-1 - end]
+        reading = until - before
         return reading.unaccounted > 0.0 and reading.accounted <= MOST_SEEN * self._usual
 
 

@@ -129,7 +129,7 @@ def model_variance(channels: Channels, before: Array, after: Array) -> float:
     change = after - before
     change[moving] = before[moving] + after[moving]
     of_standby = 0.0
-    if channels.errors[1]:
+    if channels.errors.whole_arm:
         change[standby] = 0.0
         of_standby = float(before[standby] ** 2 + after[standby] ** 2)
     return of_standby + float(channels.deviations_of_model(change)) ** 2

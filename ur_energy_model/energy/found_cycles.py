@@ -108,7 +108,9 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     runs: list[list[MoveAndRest]] = [[] for _ in range(end - first)]
     for k, place in sorted(places.items()):
         runs[place].append(_with_rest(moves, k))
-    between = range(cycles[0][0], cycles[-1][1])
+    first_move, _ = cycles[0]
+    _, last_end = cycles[-1]
+    between = range(first_move, last_end)
     return FoundCycles(
         found_by=found_by,
         moves=[moves[first:end] for first, end in cycles],
@@ -263,11 +265,18 @@ def _alike(
     one: tuple[int, int],
     other: tuple[int, int],
 ) -> bool:
-    """Whether two cycles have the same moves, from the same points."""
-    if one[1] - one[0] != other[1] - other[0]:
-        return False
+    """Whether two cycles have the same number of moves, from the same points.
+
+    Args:
+        motion: motion of the recording.
+        moves: all of its complete moves.
+        one: first move of a cycle and the move after its last, by their numbers.
+        other: first move of another cycle and the move after its last.
+    """
     starts = [move.first for move in moves[slice(*one)]]
     other_starts = [move.first for move in moves[slice(*other)]]
+    if len(starts) != len(other_starts):
+        return False
     return _same_point(motion.q[starts], motion.q[other_starts])
 
 

@@ -158,6 +158,18 @@ def explained_share(measured: float, unexplained: float) -> float | None:
     return 1.0 - unexplained / measured if measured > 0.0 else None
 
 
+class ErrorCounts(NamedTuple):
+    """Numbers of independent errors whose sensitivities are channels.
+
+    Attributes:
+        per_joint: number of errors of the power of each joint.
+        whole_arm: number of errors of the modelled power, the standby error included.
+    """
+
+    per_joint: int
+    whole_arm: int
+
+
 class Channels:
     """Columns of the power matrix [samples, channels] of an arm with n joints.
 
@@ -170,11 +182,14 @@ class Channels:
 
     Args:
         joints: names of the n joints.
-        errors: numbers of sensitivities of each joint and of the modelled power.
+        errors: numbers of sensitivities of each joint and of the modelled power, as of
+            `ErrorCounts`.
         wall: model of the power at the mains; None for the usual one.
         motion_variance: see the attribute.
 
     Attributes:
+        joints: names of the n joints.
+        errors: numbers of sensitivities of each joint and of the modelled power.
         names: names of the channels, in the order of the columns.
         per_joint: columns of each joint quantity.
         arm: column of each quantity of the whole arm.
@@ -200,9 +215,9 @@ class Channels:
         self.joints = tuple(joints)
         self.wall = wall or generic_wall(GENERATIONS[-1])
         self.motion_variance = motion_variance
-        self.errors = errors
+        self.errors = ErrorCounts(*errors)
         n = len(self.joints)
-        per_joint, whole_arm = errors
+        per_joint, whole_arm = self.errors
         states = [state.name.lower() for state in ArmState]
         self.names: tuple[str, ...] = (
             *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
@@ -279,7 +294,7 @@ class Channels:
 
     def deviation_of_standby(self, net: Array) -> Array:
         """Standard deviation of the standby energy [...], J (or W): the model's last error."""
-        if not self.errors[1]:
+        if not self.errors.whole_arm:
             return np.full(net.shape[:-1], np.nan)
         return np.abs(net[..., self.model_errors.stop - 1])
 
@@ -323,7 +338,7 @@ class Channels:
 
     def _joint_errors(self, net: Array) -> Array:
         """Sensitivities of the joints [..., n, errors]."""
-        shape = (*net.shape[:-1], len(self.joints), self.errors[0])
+        shape = (*net.shape[:-1], len(self.joints), self.errors.per_joint)
         return net[..., self.joint_errors].reshape(shape)
 
     def wall_terms(self, net: Array) -> Array:

@@ -379,7 +379,10 @@ class ProgramPosition(NamedTuple):
     @property
     def node(self) -> int:
         """Index of the node, -1 without one."""
-        return self.path[-1][1] if self.path else -1
+        if not self.path:
+            return -1
+        _, node = self.path[-1]
+        return node
 
 
 NOWHERE = ProgramPosition()

@@ -63,8 +63,9 @@ class FullRegressor:
     Attributes:
         robot: the arm, n joints.
         gravity: gravity in the base frame [3], m/s^2.
-        friction: include the friction columns (target_moment holds no friction).
-        motor_inertia: include the motor inertias; Machines 2024, 12(9), 595 does not.
+        friction: whether there are friction columns (target_moment contains no friction).
+        motor_inertia: whether there are columns of motor inertias; Machines 2024, 12(9),
+            595 has none.
     """
 
     robot: RobotDescription
@@ -76,7 +77,10 @@ class FullRegressor:
     def names(self) -> tuple[str, ...]:
         """Parameter names in column order, such as "mx_2" (joint numbers from 1)."""
         kinds = INERTIAL + self.drive
-        return tuple(f"{kind}_{j + 1}" for j in range(self.robot.dof) for kind in kinds)
+        names = []
+        for joint in range(1, self.robot.dof + 1):
+            names += [f"{kind}_{joint}" for kind in kinds]
+        return tuple(names)
 
     @property
     def drive(self) -> tuple[str, ...]:
@@ -112,7 +116,8 @@ class FullRegressor:
         inertial = self._dynamics.parameters().reshape(n, COUNT)
         drive = np.zeros((n, len(self.drive)))
         if self.motor_inertia:
-            drive[:, -1] = np.nan_to_num(self.robot.reflected_inertia)
+            motor_inertia = -1  # the last kind of `drive`
+            drive[:, motor_inertia] = np.nan_to_num(self.robot.reflected_inertia)
         return np.concatenate([inertial, drive], axis=1).ravel()
 
 

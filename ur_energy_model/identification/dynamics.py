@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -173,7 +174,7 @@ def estimate_dynamics(
         link_tensors=found.tensors,
         recordings=entries,
         rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
-        warnings=tuple(line for entry in entries for line in entry.warnings),
+        warnings=tuple(chain.from_iterable(entry.warnings for entry in entries)),
     )
 
 
@@ -285,7 +286,7 @@ def estimate_setups(
             "record it or use the robot file's tensors",
             field="target_moment",
         )
-    parts = (part for recording in own for part in recording.torque_telemetry())
+    parts = chain.from_iterable(recording.torque_telemetry() for recording in own)
     estimate = estimate_dynamics(
         parts, robot, configured=setup, identify_tensors=identify_tensors
     )

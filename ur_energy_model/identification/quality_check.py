@@ -388,8 +388,9 @@ class RecordingQualityCheck:
             return "no", refusal or f"{', '.join(lacking)} not recorded"
         activities = {joint.activity for joint in joints}
         if purpose == "temperature":
-            spans = [joint.temperature[1] - joint.temperature[0] for joint in joints]
-            widest = max((span for span in spans if np.isfinite(span)), default=0.0)
+            ranges = np.array([joint.temperature for joint in joints]).reshape(-1, 2)
+            spans = np.ptp(ranges, axis=1)  # NaN where no temperature was recorded
+            widest = float(spans[np.isfinite(spans)].max(initial=0.0))
             if widest >= _WARMING:
                 return "good", f"joints warm by up to {widest:.1f} degC"
             text = f"joints warm by {widest:.1f} degC only; combine a cold and a warm recording"
