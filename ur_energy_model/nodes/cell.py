@@ -33,7 +33,7 @@ def nodes(**options: Any) -> list[ManagedNode]:
     """
 
     def connect() -> RtdeSource:
-        """The connection, with the batches of the node that needs the shorter ones."""
+        """The connection, with the shorter batches of the two nodes."""
         wanted = (
             *(logger.parameters.fields or ENERGY_FIELDS),
             *estimator.fields,

@@ -78,8 +78,8 @@ class JointStatesSource(ClosedOnExit):
         self._taken = never
         self._last_message = never
         self._last_sample = never
-        # The last time that the middleware had no usable message, and the last but one.
-        # Until the latter there was certainly none: where this process did not run for a
+        # The last time that the middleware had no usable message, and the last time but
+        # one, until which there was certainly none: where this process did not run for a
         # while, messages may have come that the last look was too early for.
         self._found_nothing = never
         self._silent_until = never

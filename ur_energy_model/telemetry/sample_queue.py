@@ -135,7 +135,7 @@ class SampleQueue:
         return self.samples >= self.awaited or self._events > 0 or self._urgent > 0
 
     def _put_samples(self, batch: Telemetry) -> None:
-        """Append samples, with the gap of those dropped before; drop them without room."""
+        """Append samples, with the gap of samples dropped before; without room, drop them too."""
         if not len(batch):
             return
         size = _bytes_of(batch)

@@ -18,7 +18,7 @@ from ur_energy_model.typing import ClosedOnExit, Self
 
 READ_TIMEOUT = 0.2  # longest time of a read, and of a wait for the lock [s]
 MOST_WAITING = 40 << 20
-"""Bytes of samples that may wait for a consumer; those without a place are a gap."""
+"""Bytes of samples that may wait for a consumer; samples without a place are a gap."""
 LAG = "the reader of these samples was too slow"
 """Cause of such a gap."""
 

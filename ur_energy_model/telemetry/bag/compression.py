@@ -5,7 +5,7 @@
 
 Bags are packed by zstd. rosdep has no key of its Python package, so that a cell installed
 by rosdep alone may lack it: bags are packed by lz4 there, and are not packed where that
-is missing too. The names are those that MCAP files state.
+is missing too. MCAP files state the same names.
 """
 
 from __future__ import annotations

@@ -289,7 +289,7 @@ class McapWriter:
                     raise OSError(errno.EIO, reason, str(self.path))
 
     def _append(self, data: bytes) -> None:
-        """Write records behind the last ones, and the provisional tail behind these."""
+        """Write further records, and the provisional tail behind them."""
         try:
             self._write(data + PROVISIONAL_TAIL)
             if self._durable:

@@ -46,8 +46,8 @@ class ExtraMessages:
         self.topics: dict[int, BagTopic] = {}
         self.dropped = 0
         self._numbers = {topic: number for number, topic in known}
-        # Messages by the number of their channel and their size: those that wait, and
-        # those that will still wait once the blocks made last are written.
+        # Messages by the number of their channel and their size: all that wait, and the
+        # part that will still wait once the blocks made last are written.
         self._waiting: dict[tuple[int, int], list[Messages]] = {}
         self._left: dict[tuple[int, int], list[Messages]] = {}
         self._bytes = 0  # of all messages that wait

@@ -202,7 +202,7 @@ class _Problems:
         self._counts: Counter[str] = Counter()
 
     def add(self, problem: str) -> None:
-        """Count a problem; those that differ in numbers only are of one kind."""
+        """Count a problem; problems that differ in numbers only are of one kind."""
         kind = _NUMBER.sub("#", problem)
         if kind not in self._first and len(self._first) >= MAX_PROBLEMS:
             kind = _OTHER_KINDS

@@ -95,7 +95,7 @@ def storage_kind(path: Path) -> StorageKind:
 
 
 def storage_files(folder: Path) -> list[Path]:
-    """Storage files in a folder; of a file and its packed copy only the former."""
+    """Storage files in a folder, without the packed copies of files that are there."""
     found = set[Path]()
     for suffix in SUFFIXES:
         found.update(folder.glob(f"*{suffix}"))

@@ -99,7 +99,7 @@ def _day_seconds(text: str) -> float:
 
 
 def over_midnight(time: Array) -> Array:
-    """Times of day [n], s, of consecutive rows, those after each midnight a day later."""
+    """Times of day [n], s, of consecutive rows, to which each midnight adds a day."""
     finite = np.isfinite(time)
     steps = np.diff(time[finite], prepend=time[finite][:1])
     days = np.cumsum(steps < -0.5 * _DAY)

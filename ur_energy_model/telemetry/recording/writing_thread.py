@@ -264,7 +264,7 @@ class WritingThread:
             )
         except OSError as error:
             raise _refusal(path, error) from None
-        options.messages()  # those from before the bag
+        options.messages()  # leaves out the messages from before the bag
         HOST_CLOCK.hold()  # no step of the clock within a bag
         self._forget()
         self._status = RecorderStatus(state="recording", bag=path)
