@@ -23,8 +23,8 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-# difference of durations up to which waits of one line are the same wait [s]
 SAME_WAIT = 0.05
+"""Difference of durations up to which waits of one line are the same wait [s]."""
 KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 
 
@@ -33,19 +33,20 @@ class OptimizationOptions:
     """Options of an optimization: what may change in a cycle.
 
     Attributes:
-        cycle_time: of the new cycle [s]; None keeps the recorded cycle time.
+        cycle_time: duration of the new cycle [s]; None keeps the recorded duration.
         keep_dwell: dwells up to this long must stay [s].
-        jerk: largest of the joints [rad/s^3]; None for no limit.
-        tool_speed: largest of the flange [m/s]; None for the usual setting.
+        jerk: largest jerk of the joints [rad/s^3]; None for no limit.
+        tool_speed: largest speed of the flange [m/s]; None for the usual setting.
         recorded_limits: speeds, accelerations and torques only as high as recorded.
         pareto: compute the energy over the cycle time.
         power_off_after: in waits longer than this the arm may be switched off [s]; None
             for never.
         keep: numbers of steps of the sheet that stay exactly as recorded.
         keep_slow: keep moves that are deliberately slow.
-        max_speedup: on recorded speeds and accelerations; None for no limit.
-        session: standby power and friction are identified from the recording; else the
-            model's.
+        max_speedup: largest factor on recorded speeds and accelerations; None for no
+            limit.
+        session: whether standby power and friction are identified from the recording; else
+            the values of the model are used.
     """
 
     cycle_time: float | None = None
@@ -78,9 +79,9 @@ class Wait:
     """A wait of the program.
 
     Attributes:
-        duration: as the program has it, to 0.01 s [s].
-        reason: why it must stay (gripper, sensor); slack where empty.
-        lines: of the program that wait here, ascending; empty if unknown.
+        duration: duration in the program, to 0.01 s [s].
+        reason: why the wait must stay (gripper, sensor); slack where empty.
+        lines: lines of the program that wait here, ascending; empty if unknown.
     """
 
     duration: float
@@ -89,7 +90,7 @@ class Wait:
 
     @property
     def kept(self) -> bool:
-        """Whether it must stay."""
+        """Whether the wait must stay."""
         return bool(self.reason)
 
 
@@ -98,9 +99,9 @@ class Dwell:
     """Standstill after a move.
 
     Attributes:
-        duration: as recorded [s].
-        waits: in order; the rest of the duration is the controller's own.
-        payload: as in `Move`.
+        duration: recorded duration [s].
+        waits: waits of the program, in order; the controller takes the remaining time.
+        payload: payload on the flange; None for the payload of the model.
     """
 
     duration: float = 0.0
@@ -134,14 +135,15 @@ class Move:
         q: target positions [k, n], rad.
         qd: target velocities [k, n], rad/s.
         qdd: target accelerations [k, n], rad/s^2; None if not recorded.
-        programmed: as moveJ or moveL; None for other moves, such as blends, which can
-            only be streamed as set points.
-        energy: whole arm at the supply as recorded, from the model [J].
+        programmed: the move as moveJ or moveL; None for other moves, such as blends,
+            which can only be streamed as set points.
+        energy: energy of the whole arm at the supply, from the model [J].
         peak_power: largest supply power [W].
-        payload: on the flange, as set in the controller; None for the model's payload.
-        lines: of the program that run it, ascending; empty if unknown.
-        rest: the standstill after it.
-        reason: why it must stay as recorded; empty where it may change.
+        payload: payload on the flange, as set in the controller; None for the payload of
+            the model.
+        lines: lines of the program that run the move, ascending; empty if unknown.
+        rest: standstill after the move.
+        reason: why the move must stay as recorded; empty where the move may change.
     """
 
     start: float
@@ -159,7 +161,7 @@ class Move:
 
     @property
     def kept(self) -> bool:
-        """Whether it must stay as recorded."""
+        """Whether the move must stay as recorded."""
         return bool(self.reason)
 
     @property
@@ -220,7 +222,7 @@ class WorkCycle:
             show it.
         leading: number of waits at the end of the last rest that the program has before
             its first move.
-        scaling: speed slider times limiter while it was recorded.
+        scaling: speed slider times limiter during the recording.
         others: other work that the recording contains between its cycles.
     """
 
@@ -338,8 +340,8 @@ class Stretch(NamedTuple):
 
     Attributes:
         plan: motion of the stretch.
-        payload: on the flange; None for the model's.
-        moving: whether it is a move.
+        payload: payload on the flange; None for the payload of the model.
+        moving: whether the stretch is a move.
     """
 
     plan: Plan
@@ -378,7 +380,7 @@ def with_rest(
     Args:
         stretch: the move.
         duration: of the standstill [s].
-        payload: in the standstill; None for the model's.
+        payload: payload in the standstill; None for the payload of the model.
     """
     if duration <= SHORTEST_REST:
         return [stretch]
@@ -436,12 +438,12 @@ class StretchEnergy(NamedTuple):
     """Energy of a stretch of k samples and n joints, whole arm at the supply.
 
     Attributes:
-        stretch: that was run.
-        energy: J.
+        stretch: stretch that was run.
+        energy: energy [J].
         motion: energy without the energy of the standby power [J].
         sensitivity: change of the energy per standard deviation of each independent error
             of the parameters [errors], J.
-        peak_power: W.
+        peak_power: largest power [W].
         time: since the start of the cycle [k], s.
         torque: of the joints, friction included, joint side [k, n], N m.
     """

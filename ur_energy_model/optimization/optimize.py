@@ -56,14 +56,12 @@ SHADOW_PRICES = np.geomspace(SLOWEST, 300.0, PRICES)
 CURVE_PERIOD = 0.008
 """Period of the samples from which energies of the curve are computed [s]: four times the
 period for other energies. The results differ by less than 0.1 %."""
-NEXT = 1.003
-LONGEST = 2.0
-"""Least ratio of consecutive cycle times of the curve; and ratio of its longest to the recorded."""
+NEXT = 1.003  # least ratio of consecutive cycle times of the curve
+LONGEST = 2.0  # longest cycle time of the curve over the recorded cycle time
 SHORTEST_STEP = 1e-3
 """Least share of the cycle time by which a cycle must be able to become shorter; else no energy for
 each second is stated."""
-# relative difference of modelled and measured energy from which it is reported
-FAR = 0.05
+FAR = 0.05  # relative difference of modelled and measured energy that is reported
 MOTION_ERROR = 0.14
 """Relative error of the predicted energy of motion (RMS over held-out recordings of real arms)."""
 CORRELATION = 0.95
@@ -92,10 +90,10 @@ class Stages:
         """Begin a stage.
 
         Args:
-            text: what is being done.
-            start: fraction of the whole at its begin.
-            until: fraction at its end.
-            expected: number of steps that it will take, about.
+            text: work of the stage, in words.
+            start: fraction of the whole calculation at the begin of the stage.
+            until: fraction of the whole calculation at the end of the stage.
+            expected: approximate number of steps of the stage.
         """
         self._text = text
         self._from = start
@@ -107,8 +105,8 @@ class Stages:
     def step(self) -> None:
         """Count a step of the stage.
 
-        The fraction approaches the end of the stage exponentially, so that it never
-        exceeds it, however many steps the stage takes.
+        The fraction approaches the end of the stage exponentially and never exceeds it,
+        however many steps the stage takes.
         """
         self._done += 1
         share = 1.0 - math.exp(-2.0 * self._done / self._expected)
@@ -247,7 +245,8 @@ def _cheapest(
         duration: new cycle time [s].
 
     Returns:
-        Energies of its stretches, and a note on switching off, if any.
+        Energies of the stretches of the cheapest cycle, and a note on switching off, if
+        there is one.
     """
     cycle = problem.cycle
     candidates = [problem.run(allocation.laws, allocation.waiting)]
@@ -261,8 +260,9 @@ def _cheapest(
         allocator = problem.allocator_with(cycle.switching.power)
         off = allocator.allocate(duration - problem.kept)
         candidates.append(problem.run(off.laws, off.waiting))
-    found = [switched_off(problem, each) for each in candidates]
-    return min(found, key=lambda each: total_energy(each[0]))
+    found = [switched_off(problem, candidate) for candidate in candidates]
+    energies = [total_energy(parts) for parts, _ in found]
+    return found[int(np.argmin(energies))]
 
 
 def _notes(problem: CycleProblem, sheet: Sequence[Step], typed: TypedCycle) -> list[str]:

@@ -54,11 +54,10 @@ SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: accelerations change
 in steps, which a smooth curve between slow samples cannot follow."""
 SHORTEST_WAIT = 0.01  # shortest wait that a person types [s]
-# longest standstill before a move that is a pause of the controller, not a wait [s]
 LONGEST_PAUSE = 0.08
-# time on a line of the program below which the line is part of a loop that waits [s]
+"""Longest standstill before a move that is a pause of the controller, not a wait [s]."""
 SAME_LINE = 0.02
-
+"""Time on a line of the program below which the line is part of a loop that waits [s]."""
 MOST_CALLS = 4  # most calls of one wait that follow each other without a pause
 
 Waits = list[tuple[float, tuple[int, ...]]]
@@ -355,8 +354,8 @@ def _with_lines_before(
 def _pause(kind: str, next_kinds: Sequence[str], durations: Sequence[float]) -> float:
     """Time that the controller takes for itself before a move of a kind [s].
 
-    It is the shortest standstill before a move of this kind; none where that is so long
-    that the program may wait in it.
+    The pause is the shortest standstill before a move of this kind. It is zero where even
+    the shortest standstill is so long that the program may wait in it.
 
     Args:
         kind: of the move.
