@@ -45,9 +45,9 @@ class ServoJ:
 
     Attributes:
         q: joint positions [6], rad.
-        time: until the next position is due [s].
+        time: time until the next position is due [s].
         lookahead: time constant of the smoothing [s].
-        gain: of the position loop; a larger one follows faster.
+        gain: gain of the position loop; a larger one follows faster.
     """
 
     q: Array

@@ -37,10 +37,12 @@ class ArmOptions:
 
     Attributes:
         session: number of the arm's session, 0 for the arm as drawn.
-        ambient: temperature [degC].
+        ambient: temperature of the air [degC].
         controller: kind of the joint controller; "pd" compensates gravity.
-        controller_version: reported; it decides which fields exist.
-        warmth: of the joints at the start; None for the session's.
+        controller_version: version of the controller that the arm reports; it decides
+            which RTDE fields exist.
+        warmth: temperature state of the joints at the start: 0 as ambient, 1 as after
+            hours powered at rest; None for the state of the session.
         viscous_only: no other friction, to see what static friction does.
         drive_set: gears and friction: typical ones, or the values of a paper.
     """
@@ -73,8 +75,9 @@ def actual_parameters(
     Args:
         robot: the arm's type.
         seed: number of the arm among the arms of its type.
-        session: whose friction, standby power and temperatures it has.
-        options: with its drive set, and whether it has viscous friction only.
+        session: the session, which changes friction, standby power and temperatures.
+        options: options of the arm: its drive set, and whether it has viscous friction
+            only.
     """
     drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
     parameters = session.applied_to(drawn)
@@ -96,7 +99,7 @@ def with_drive_set(
     Args:
         parameters: true constants of the arm.
         robot: the arm's type.
-        name: of the set in config/simulation/arm.yaml, or "typical".
+        name: name of the set in config/simulation/arm.yaml, or "typical".
     """
     if name == "typical":
         return parameters
@@ -154,10 +157,12 @@ class SimulatedSession:
 
     Attributes:
         number: 0 for the arm as drawn, 1, 2, ... in order of time.
-        standby_offset: of the standby power, W.
-        friction_scale: at the same speed, load and temperature [n].
-        ambient_offset: of the ambient temperature, K.
-        warmth: at the start: 0 as ambient, 1 as after hours powered at rest.
+        standby_offset: difference of the standby power, W.
+        friction_scale: factor on the friction at the same speed, load and temperature
+            [n].
+        ambient_offset: difference of the ambient temperature, K.
+        warmth: temperature state of the joints at the start: 0 as ambient, 1 as after
+            hours powered at rest.
     """
 
     number: int
@@ -187,7 +192,7 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
 
     Args:
         seed: number of the arm among the arms of its type.
-        number: of the session; 0 is the arm as drawn.
+        number: number of the session; 0 is the arm as drawn.
         joints: number of joints n.
 
     Raises:

@@ -221,7 +221,7 @@ def _joint_data(values: Mapping[str, Any]) -> bytes:
     """The sub-packet of the joints, without header.
 
     Args:
-        values: by the names of RTDE fields.
+        values: values of the current cycle by the names of RTDE fields.
     """
     columns = [
         values["actual_q"],
@@ -346,7 +346,8 @@ class DashboardSession(LineSession):
         """Load another program.
 
         Args:
-            name: of the program, ending with .urp; any other is not found.
+            name: file name of the program, ending with .urp; any other program is not
+                found.
 
         Returns:
             The line of the answer.
@@ -383,8 +384,8 @@ class DashboardSession(LineSession):
         """Set an attribute of the session.
 
         Args:
-            name: of the attribute.
-            value: that it gets.
+            name: name of the attribute.
+            value: value of the attribute from now on.
             answer: line that is returned.
         """
         setattr(self, name, value)

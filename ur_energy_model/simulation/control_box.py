@@ -94,9 +94,9 @@ class SimulatedIdentity(NamedTuple):
     """Identity that a simulated controller reports.
 
     Attributes:
-        version: of the software, build included.
+        version: version of the controller software, build included.
         serial: serial number, which begins with SIMULATED_SERIAL_PREFIX.
-        model: as the dashboard server names it, such as "UR5".
+        model: model name as in the answers of the dashboard server, such as "UR5".
         motion: name of the built-in motion that is the initially loaded program.
     """
 
@@ -113,7 +113,7 @@ class SimulatedIdentity(NamedTuple):
 
         Args:
             robot: the arm's type.
-            version: of the software.
+            version: version of the controller software.
             seed: number of the arm among the arms of its type; the serial number shows
                 it.
             motion: name of the motion, as the loaded program.
@@ -143,7 +143,7 @@ class ControlBox:
 
     Args:
         arm: the simulated arm.
-        identity: that the controller reports.
+        identity: identity that the controller reports.
 
     Attributes:
         arm: the simulated arm.
@@ -256,8 +256,8 @@ class ControlBox:
         Args:
             pose: end of the line: position [m] and rotation vector [rad] in the base
                 frame [6].
-            speed: of the tool centre point [m/s].
-            acceleration: of the tool centre point [m/s^2].
+            speed: speed of the tool centre point [m/s].
+            acceleration: acceleration of the tool centre point [m/s^2].
 
         Raises:
             ScriptError: the pose is not finite or far beyond every arm, or a value is not
@@ -294,7 +294,7 @@ class ControlBox:
         """Report these values instead of the arm's until the next cycle.
 
         Args:
-            values: by the names of RTDE fields.
+            values: values of the cycle by the names of RTDE fields.
         """
         self.values.update(values)
         self._replaced.update(values)
@@ -359,7 +359,7 @@ class ControlBox:
         """Start an uploaded program; it replaces the running one, which is stopped first.
 
         Args:
-            program: that was uploaded; one of its steps is run in every cycle.
+            program: uploaded program; one of its steps is run in every cycle.
         """
         if self.program_state is not ProgramState.STOPPED:
             self._program_begin = self.cycle + round(REPLACEMENT * self.rate)

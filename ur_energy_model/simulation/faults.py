@@ -26,11 +26,12 @@ class FaultKind(NamedTuple):
     """A kind of fault.
 
     Attributes:
-        name: as typed.
-        effect: while the fault is active, in words.
+        name: name of the kind, as users type it.
+        effect: behaviour of the controller while the fault is active, in words.
         argument: meaning of its argument; "" if it has none.
-        default: of the argument.
-        duration: by default [s]; infinite until it is cleared.
+        default: default of the argument.
+        duration: default duration [s]; infinite for a fault that lasts until it is
+            cleared.
     """
 
     name: str
@@ -110,7 +111,7 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     """Parse a fault.
 
     Args:
-        text: as typed: `NAME[@T[+D]][:ARGUMENT]`.
+        text: fault as users type it: `NAME[@T[+D]][:ARGUMENT]`.
         now: time that T is relative to [s].
 
     Returns:
@@ -205,7 +206,7 @@ class Faults:
         """Remove faults.
 
         Args:
-            name: of the kind; None for all.
+            name: name of the kind of faults to remove; None for all kinds.
 
         Returns:
             The number of faults removed.
@@ -222,7 +223,7 @@ class Faults:
         """The active fault of this name, or None.
 
         Args:
-            name: of the kind.
+            name: name of the kind.
         """
         for fault in self.faults:
             end = fault.start + fault.duration
@@ -234,7 +235,7 @@ class Faults:
         """Remove and return a due fault of this name (single events), or None.
 
         Args:
-            name: of a kind that happens once.
+            name: name of a kind of faults that happen once.
         """
         for fault in self.faults:
             if fault.kind.name == name and fault.start <= self.now:
@@ -246,7 +247,7 @@ class Faults:
         """Values that active faults replace, from the values of the current cycle.
 
         Args:
-            values: of the current cycle by RTDE field.
+            values: values of the current cycle by RTDE field.
 
         Returns:
             The fields that are replaced, with their faulty values.

@@ -35,11 +35,11 @@ class LinearDrive:
     tuning: small speeds and twists, no static friction, the links a constant inertia.
 
     Attributes:
-        rotor_inertia: of motor and wave generator [kg m^2].
-        rotor_damping: of the rotor [N m s/rad].
-        link_inertia: of flex spline and links [kg m^2].
-        link_damping: of flex spline and links [N m s/rad].
-        stiffness: of the gear [N m/rad].
+        rotor_inertia: inertia of motor and wave generator [kg m^2].
+        rotor_damping: viscous damping of the rotor [N m s/rad].
+        link_inertia: inertia of flex spline and links [kg m^2].
+        link_damping: viscous damping of flex spline and links [N m s/rad].
+        stiffness: stiffness of the gear [N m/rad].
     """
 
     rotor_inertia: float
@@ -112,7 +112,7 @@ def pd_gains(
     Args:
         drive: linear model of the joint.
         crossover: angular frequency at which the open loop has magnitude one [rad/s].
-        phase_margin: of the open loop at this frequency [rad].
+        phase_margin: phase margin of the open loop at this frequency [rad].
 
     Returns:
         Proportional gain [N m/rad] and derivative gain [N m s/rad].
@@ -146,7 +146,7 @@ class Targets(NamedTuple):
         qd: joint velocities [n], rad/s.
         qdd: joint accelerations [n], rad/s^2.
         moment: inverse dynamics with rotors, without friction, joint side [n], N m.
-        current: of the motors [n], A.
+        current: currents of the motors [n], A.
     """
 
     q: Array
@@ -165,12 +165,12 @@ class JointController:
 
     Args:
         robot: the arm's type.
-        parameters: of the arm, with the controller's own constants.
+        parameters: constants of the arm and of its controller.
         setup: mounting and payload as configured.
         kind: feed-forward, or PD with gravity compensation.
 
     Attributes:
-        gains: of the servo.
+        gains: gains of the servo loops.
         trim: correction of the rotor reference for the gear twist [n], rad.
 
     Raises:
@@ -238,7 +238,7 @@ class JointController:
 
         Args:
             dt: time since the last correction [s].
-            error: of the positions, joint side [n], rad.
+            error: control errors of the positions, joint side [n], rad.
         """
         if self._integral:
             beyond = np.where(np.abs(error) > self._deadband, error, 0.0)

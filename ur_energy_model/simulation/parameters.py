@@ -53,7 +53,8 @@ class NoLoadFriction:
 
         Args:
             qd: joint speeds [..., n], rad/s.
-            factor: of the temperature, on the part that depends on the speed.
+            factor: temperature factor on the part of the friction that depends on the
+                speed.
         """
         direction = (qd < 0).astype(int)
         joint = np.arange(qd.shape[-1])
@@ -73,7 +74,8 @@ class NoLoadFriction:
 
         Args:
             max_speed: fastest speed of each joint [n], rad/s.
-            factor: of the temperature, on the part that depends on the speed.
+            factor: temperature factor on the part of the friction that depends on the
+                speed.
 
         Returns:
             Coulomb friction [n], N m, and viscous friction [n], N m s/rad.
@@ -103,10 +105,10 @@ class FrictionCompensation:
     share of the load.
 
     Attributes:
-        coulomb: as in `NoLoadFriction`, N m.
-        rise: as in `NoLoadFriction`, N m.
-        pace: as in `NoLoadFriction`, rad/s.
-        viscous: as in `NoLoadFriction`, N m s/rad.
+        coulomb: Coulomb friction as in `NoLoadFriction`, N m.
+        rise: rise of the friction with speed as in `NoLoadFriction`, N m.
+        pace: speed scale of the rise as in `NoLoadFriction`, rad/s.
+        viscous: viscous friction as in `NoLoadFriction`, N m s/rad.
         of_load: compensating torque over target_moment.
     """
 
@@ -198,31 +200,34 @@ class ArmParameters:
         torque_constant: motor side, N m/A.
         stated_torque_constant: torque constant in the controller's calibration, motor
             side, N m/A.
-        back_emf_constant: per phase, V s/rad: torque_constant / 1.5 (three-phase
+        back_emf_constant: constant per phase, V s/rad: torque_constant / 1.5 (three-phase
             convention).
         winding_resistance: ohm.
         effective_resistance: copper loss over squared current, ohm.
         reflected_inertia: nominal rotor and reducer, as in target_moment, kg m^2.
         rotor_inertia: true rotor and reducer, kg m^2.
-        friction: of motor and wave generator at the calibration temperature.
+        friction: friction of motor and wave generator at the calibration temperature.
         temperature_model: a, b, c, d of a exp(bT) + c exp(dT), T in degC [n, 4].
-        calibration_temperature: of the joints in the factory calibration, degC.
+        calibration_temperature: temperature of the joints in the factory calibration,
+            degC.
         load_direct: friction over transmitted torque while driving.
         load_reverse: friction over transmitted torque while driven by the load.
         flex_spline_coulomb: friction of the flex spline, N m.
         flex_spline_viscous: viscous friction of the flex spline, N m s/rad.
         stiffness: K1, K2, K3 of the strain-wave gears [n, 3], N m/rad.
         knees: T1, T2 of the strain-wave gears [n, 2], N m.
-        damping: of the gears, N m s/rad.
-        max_current: of the motors, A.
-        thermal_resistance: from the joints to the air, K/W.
-        thermal_capacity: of the joints, J/K.
+        damping: viscous damping of the gears, N m s/rad.
+        max_current: largest current of the motors, A.
+        thermal_resistance: thermal resistance from the joints to the air, K/W.
+        thermal_capacity: heat capacity of the joints, J/K.
         standby_heat: power that heats each joint at rest, W.
         standby_power: whole arm with brakes released, W.
         driver_loss: loss of the drives per motor current, W/A.
         power_noise: one standard deviation of the bus power, W.
-        compensation: of the controller, flex spline included.
-        controller_current_offset: of the target current from what its constants give, A.
+        compensation: friction compensation of the controller, friction of the flex spline
+            included.
+        controller_current_offset: difference of the target current from the current by
+            the controller's constants, A.
         current_noise_rest: one standard deviation of the measured current at rest, A.
         current_noise_moving: one standard deviation of the measured current in motion, A.
     """
@@ -272,7 +277,7 @@ class ArmParameters:
         """Speed-dependent friction at joint temperatures [n], degC, relative to calibration.
 
         Args:
-            temperature: of the joints [n], degC.
+            temperature: temperatures of the joints [n], degC.
         """
         a, b, c, d = self.temperature_model.T
 

@@ -70,7 +70,7 @@ def cylinder(mass: float, axis: Array) -> Array:
     """Inertia tensor [3, 3], kg m^2, about the centre of a solid cylinder.
 
     Args:
-        mass: of the cylinder [kg].
+        mass: mass of the cylinder [kg].
         axis: vector from end to end [3], m.
     """
     length = max(float(np.linalg.norm(axis)), SHORTEST)
@@ -193,9 +193,9 @@ class DriveConstants(NamedTuple):
         effective_resistance: [n], ohm.
         rotor_inertia: [n], kg m^2.
         max_current: [n], A.
-        stiffness: of the gears [n, 3], N m/rad.
-        knees: of the gears [n, 2], N m.
-        damping: of the gears [n], N m s/rad.
+        stiffness: stiffness of the gears [n, 3], N m/rad.
+        knees: torques T1, T2 at which the stiffness of the gears changes [n, 2], N m.
+        damping: viscous damping of the gears [n], N m s/rad.
         load_direct: friction over transmitted torque while driving [n].
         load_reverse: friction over transmitted torque while driven by the load [n].
         flex_spline_coulomb: [n], N m.
@@ -233,7 +233,7 @@ def _friction(
     Args:
         drives: constants of the drives.
         j: number of the joint.
-        speed: of the rotor, joint side [rad/s].
+        speed: speed of the rotor, joint side [rad/s].
         ahead: speed that the rotor would have at the end of the step without friction
             [rad/s]; its sign is the direction of motion.
         transmitted: torque of the gear [N m].
@@ -280,8 +280,8 @@ def advance_drives(
         first: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
         last: reference at the end [2, n]; it is linear in between.
         feed_forward: [n], N m.
-        gains: of the position loop; the reference is a position of the rotor or of the
-            link.
+        gains: gains of the position loops; the reference is a position of the rotor or of
+            the link.
         drives: constants of the drives.
         stopped: brakes are closed: rotors stand still and currents decay.
     """
@@ -409,7 +409,7 @@ class Plant:
         """Change mounting or payload.
 
         Args:
-            robot: with the tensors of its links.
+            robot: description of the arm with the inertia tensors of its links.
             setup: what the arm really carries, and how it is mounted.
         """
         self.dynamics = ArmDynamics(solid_links(robot), setup)
@@ -420,7 +420,7 @@ class Plant:
         """Adapt the friction to joint temperatures.
 
         Args:
-            temperature: of the joints [n], degC.
+            temperature: temperatures of the joints [n], degC.
         """
         p = self.parameters
         known = vars(p) | vars(p.friction)
@@ -446,7 +446,7 @@ class Plant:
             start: reference at the begin [2, n]: rotor position, rad, and speed, rad/s.
             end: reference at the end.
             feed_forward: added to the torque of the servo, joint side [n], N m.
-            gains: of the servo.
+            gains: gains of the servo loops.
             noise: standard normal numbers for the torque ripple in motion [n]; None
                 without ripple.
         """

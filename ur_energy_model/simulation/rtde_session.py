@@ -46,7 +46,7 @@ class RtdeSession(ClientSession):
 
     Args:
         box: arm, program and values of the controller.
-        faults: that disturb the protocol.
+        faults: injected faults; some kinds disturb the protocol.
     """
 
     def __init__(self, box: ControlBox, faults: Faults) -> None:
@@ -110,7 +110,7 @@ class RtdeSession(ClientSession):
         """Encode a text message for this client.
 
         Args:
-            message: of the controller.
+            message: message for the controller's log.
 
         Returns:
             The packet, in the form of the client's version of the protocol.

@@ -51,8 +51,8 @@ class SimulatedCable(NamedTuple):
     """The cable that supplies n joints in a chain, and the offsets of their voltage sensors.
 
     Attributes:
-        resistance: of the segment that ends at each joint [n], ohm.
-        offset: of the voltage sensor of each joint [n], V.
+        resistance: resistance of the cable segment that ends at each joint [n], ohm.
+        offset: offset of the voltage sensor of each joint [n], V.
     """
 
     resistance: Array
@@ -63,7 +63,7 @@ class SimulatedCable(NamedTuple):
 
         Args:
             bus: voltage of the bus [V].
-            power: that each joint takes [n], W.
+            power: power of each joint [n], W.
         """
         voltages: Array | float = bus
         for _ in range(2):  # the current depends on the voltage by about one percent
@@ -92,7 +92,7 @@ class Sensors:
 
     Args:
         parameters: true constants of the arm.
-        random: of the noise.
+        random: random generator of the noise.
 
     Attributes:
         ripple: standard normal numbers of the cycle for the torque ripple of the drives
@@ -145,10 +145,10 @@ class Sensors:
         Args:
             q: positions of the links [n], rad.
             qd: speeds of the links [n], rad/s.
-            current: of the motors [n], A.
-            temperature: of the joints [n], degC.
+            current: currents of the motors [n], A.
+            temperature: temperatures of the joints [n], degC.
             bus: state of the bus.
-            joint_power: that each joint takes with its drive [n], W.
+            joint_power: power of each joint with its drive [n], W.
             powered: whether the arm is switched on.
         """
         table = self._table
@@ -194,8 +194,8 @@ class Sensors:
         """Functions of tool fields by RTDE name, computed from the joint fields of `outputs`.
 
         Args:
-            outputs: of the arm.
-            dynamics: of the arm with the configured payload.
+            outputs: RTDE outputs of the arm in the present cycle.
+            dynamics: dynamics of the arm with the configured payload.
         """
         model = dynamics.model
         data = dynamics.data

@@ -155,7 +155,7 @@ class SimulatedArm:
         """Accept a command; it takes effect in the next cycle.
 
         Args:
-            command: of power, safety, payload or motion.
+            command: command that changes power, safety, payload or motion.
 
         Raises:
             MotionRefusedError: the arm cannot move, or a payload is impossible.
@@ -190,7 +190,7 @@ class SimulatedArm:
         """Mount another payload unknown to the controller.
 
         Args:
-            payload: that the arm really has on its flange.
+            payload: payload that the arm really has on its flange.
         """
         self._true_setup = Setup(self._true_setup.gravity, payload)
         self._plant.set_setup(self.robot, self._true_setup)
@@ -199,7 +199,7 @@ class SimulatedArm:
         """Mount the arm another way, unannounced.
 
         Args:
-            gravity: in the base frame [3], m/s^2.
+            gravity: gravity in the base frame [3], m/s^2.
         """
         known = np.asarray(gravity, dtype=float)
         self._true_setup = Setup(known, self._true_setup.payload)
@@ -210,7 +210,7 @@ class SimulatedArm:
 
         Args:
             joint: index of the joint, from 0.
-            factor: on all of its friction.
+            factor: factor on the whole friction of the joint.
         """
         scale = np.ones(self.robot.dof)
         scale[joint] = factor
@@ -369,7 +369,7 @@ def payload_fields(payload: Payload) -> dict[str, RtdeValue]:
     """RTDE fields of the payload that the controller assumes.
 
     Args:
-        payload: as configured.
+        payload: payload that is configured in the controller.
     """
     tensor = payload.inertia
     of_axes = [tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]
@@ -386,7 +386,7 @@ def record_arm(
     """Advance an arm and record every cycle, as fast as it can be computed.
 
     Args:
-        arm: which is advanced.
+        arm: arm that is advanced.
         duration: controller time to record [s].
         fields: names of RTDE fields; those that the arm or its version does not have are
             omitted.

@@ -51,7 +51,7 @@ class Ticker:
     the mean rate is exact.
 
     Args:
-        period: between deadlines [s].
+        period: time between deadlines [s].
         clock: returns the time [s].
 
     Attributes:
@@ -97,7 +97,7 @@ class Ticker:
         """Lateness that this share of the ticks does not exceed [s], within 6 %.
 
         Args:
-            share: of the ticks, 0 to 1.
+            share: share of the ticks, 0 to 1.
         """
         counts = np.cumsum(self._histogram)
         upper_end = int(np.searchsorted(counts, share * counts[-1])) + 1
@@ -129,7 +129,7 @@ class SimulatedController:
     Args:
         arm: the simulated arm.
         host: address to listen on.
-        identity: that the controller reports.
+        identity: identity that the controller reports.
         faults: faults that disturb the controller; None for none.
         speed: factor on real time.
         wall: addresses of a simulated meter at the mains, see `serve_meter`.
@@ -299,7 +299,7 @@ class Simulation:
         robot: name of a robot model, or a robot YAML file.
         host: address to listen on.
         motion: name of a motion or a trajectory file.
-        version: of the software; None for the default.
+        version: version of the controller software; None for the default.
         seed: selects the individual arm and its noise.
         ambient: see `ArmOptions`.
         controller: see `ArmOptions`.

@@ -71,7 +71,7 @@ class MotionReference:
     """Follow a motion.
 
     Args:
-        motion: to follow.
+        motion: motion to follow.
         loop: whether it is repeated, if it ends where it begins.
     """
 
@@ -118,7 +118,7 @@ class SpeedReference:
         q: position at the start [n], rad.
         qd: velocity at the start [n], rad/s.
         goal: velocity to reach [n], rad/s.
-        acceleration: of the leading joint [rad/s^2].
+        acceleration: acceleration of the leading joint [rad/s^2].
     """
 
     def __init__(self, q: Array, qd: Array, goal: Array, acceleration: float) -> None:
@@ -177,7 +177,7 @@ class ServoReference:
         Args:
             goal: streamed position [n], rad.
             lookahead: time over which it is smoothed [s].
-            gain: of the stream: a larger one follows faster.
+            gain: gain of the position loop: a larger gain follows faster.
         """
         self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
         relative_gain = np.clip(np.nan_to_num(gain), *GAIN) / _USUAL_GAIN
@@ -226,12 +226,12 @@ class Supervisor:
     """Selects the reference of every cycle and stops the arm when a limit is exceeded.
 
     Args:
-        planner: of moves, with the limits of the joints.
-        motion: that the arm repeats without commands.
+        planner: planner of moves, with the limits of the joints.
+        motion: motion that the arm repeats without commands.
         q: position at the start [n], rad.
 
     Attributes:
-        planner: of the moves of n joints; replaced after a change of payload.
+        planner: planner of the moves of n joints; replaced after a change of payload.
         fraction: speed slider, 0 to 1.
         scale: effective speed scaling, 0 to 1.
         safety_mode: whether there is a protective stop.
@@ -428,7 +428,7 @@ class Supervisor:
         """Protective stop: brake, and keep power.
 
         Args:
-            reason: of the stop, for clients.
+            reason: reason of the stop, for clients.
         """
         if self.safety_mode is SafetyMode.PROTECTIVE_STOP:
             return
@@ -447,7 +447,7 @@ class Supervisor:
         """Bring the arm to rest.
 
         Args:
-            acceleration: of the leading joint [rad/s^2].
+            acceleration: acceleration of the leading joint [rad/s^2].
             then: references that follow, in order.
         """
         q, qd, _ = self._state

@@ -34,8 +34,8 @@ class Bus:
     """State of the bus.
 
     Attributes:
-        voltage: of the bus [V].
-        current: from the supply, mean over the last step [A].
+        voltage: voltage of the bus [V].
+        current: current from the supply, mean over the last step [A].
         supplied: energy from the supply [J].
         braked: energy into the braking resistor [J].
         surplus: energy in the bus capacitance above that at open-circuit voltage [J].
@@ -59,7 +59,7 @@ class Bus:
 
         Args:
             dt: time of the step [s].
-            power: that the arm takes [W]; negative power is regenerated.
+            power: power of the arm [W]; negative power is regenerated.
         """
         missing = 0.0
         if power >= 0.0 and self.surplus == 0.0:
@@ -198,14 +198,14 @@ class Energies(NamedTuple):
 
     Attributes:
         time: controller timestamp [s].
-        mechanical: converted by the motors [n].
-        copper: lost in the windings [n].
-        friction: lost in bearings and gears [n].
-        bus: at the supply of the arm.
+        mechanical: energy that the motors converted to mechanical energy [n].
+        copper: energy that was lost in the windings [n].
+        friction: energy that was lost in bearings and gears [n].
+        bus: energy at the supply of the arm.
         driver: losses of the drives.
-        standby: of electronics and brakes.
-        braking: in the braking resistor.
-        wall: at the mains.
+        standby: energy of electronics and brakes.
+        braking: energy that was dissipated in the braking resistor.
+        wall: energy at the mains.
     """
 
     time: float
@@ -234,7 +234,7 @@ def truth_files(path: str | Path) -> tuple[Path, Path]:
     """The files that a TruthLog writes: JSON, and arrays.
 
     Args:
-        path: of the JSON file.
+        path: path of the JSON file.
     """
     return Path(path), Path(path).with_suffix(".npz")
 
@@ -246,7 +246,7 @@ class TruthLog:
     by the names of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
 
     Args:
-        path: of the JSON file.
+        path: path of the JSON file.
 
     Raises:
         InputError: the path of the JSON file is also the path of the .npz file.
@@ -272,8 +272,8 @@ class TruthLog:
         """Append a row, at most one per instant.
 
         Args:
-            energies: since the start of the simulation.
-            temperature: of the joints [n], degC.
+            energies: energies since the start of the simulation.
+            temperature: temperatures of the joints [n], degC.
         """
         if not self._rows or energies.time > self._rows[-1][0].time:
             self._rows.append((energies, temperature))
@@ -368,17 +368,16 @@ class EnergyBalance:
     Args:
         parameters: true constants of the arm.
         dt: length of a cycle [s].
-        ambient: temperature [degC].
-        warmth: of the joints at the start: 0 ambient, 1 settled while powered at rest,
-            linear between and beyond.
+        ambient: temperature of the air [degC].
+        warmth: temperature state of the joints at the start: 0 ambient, 1 settled while
+            powered at rest, linear between and beyond.
 
     Attributes:
         bus: supply, capacitance and braking resistor.
         wall: the control box between mains and bus, drawn from the number of the arm.
         ambient: temperature of the air [degC].
-        temperature: of the joints [n], degC.
-        joint_power: that each joint takes with its drive, mean over the last cycle [n],
-            W.
+        temperature: temperatures of the joints [n], degC.
+        joint_power: power of each joint with its drive, mean over the last cycle [n], W.
     """
 
     def __init__(
@@ -408,7 +407,7 @@ class EnergyBalance:
 
         Args:
             drives: sums of the plant since the start [5, n] (`Plant.energy`).
-            supply: with its present mode.
+            supply: power supply in its present mode.
 
         Returns:
             Whether the joint temperatures changed.

@@ -70,7 +70,7 @@ class ClientConnection:
     """One accepted client.
 
     Args:
-        sock: of the client, not blocking.
+        sock: socket of the client, not blocking.
         session: session that answers the client.
     """
 
@@ -97,7 +97,7 @@ class ClientConnection:
         """Send without blocking.
 
         Args:
-            data: to send; the connection is closed if too many bytes are waiting.
+            data: bytes to send; the connection is closed if too many bytes are waiting.
         """
         if not data or not self._listening or self.fileno() < 0:
             return

@@ -164,7 +164,7 @@ class _Parser:
     """Calls, loops and functions in the lines of a program so far.
 
     Attributes:
-        calls: in the order of the lines.
+        calls: calls in the order of the lines.
         blocks: loops and functions around the present line, the innermost last: the name
             of a function, empty for a loop, and the place of its first call.
         functions: place of the first call in each function, by name.
@@ -178,7 +178,7 @@ class _Parser:
         """Take the next line.
 
         Args:
-            number: of the line, from 1.
+            number: number of the line, from 1.
             line: text of the line.
 
         Raises:
@@ -316,8 +316,9 @@ class Arguments:
         """A number from `low` to `high`.
 
         Args:
-            name: of the parameter.
-            default: where the call has none; None if it must have one.
+            name: name of the parameter.
+            default: value where the call lacks the parameter; None if the call must have
+                the parameter.
             low: smallest value.
             high: largest value.
         """
@@ -331,7 +332,7 @@ class Arguments:
         """A whole number from `low` to `high`.
 
         Args:
-            name: of the parameter.
+            name: name of the parameter.
             low: smallest value.
             high: largest value.
         """
@@ -356,9 +357,10 @@ class Arguments:
         """`size` numbers [size] up to `LARGEST`, from a list or a pose.
 
         Args:
-            name: of the parameter.
+            name: name of the parameter.
             size: number of numbers, 3 or 6.
-            default: where the call has none; None if it must have one.
+            default: value where the call lacks the parameter; None if the call must have
+                the parameter.
         """
         value = self._value(name, default)
         items = value if isinstance(value, list | tuple) else ()
@@ -386,7 +388,7 @@ class Arguments:
 
         Args:
             valid: whether the argument is valid.
-            name: of the parameter.
+            name: name of the parameter.
             expected: what the argument must be, in words.
         """
         if not valid:

@@ -56,15 +56,15 @@ class SimulatedWall:
         box: arm off, on with brakes closed, brakes released [W].
         proportional: losses in proportion to p, included in p itself: above 1.
         quadratic: losses in proportion to p^2 [1/W].
-        period: between updates of the meter [s].
+        period: time between updates of the meter [s].
         averaging: time over which a reading is averaged [s].
-        delay: from the end of this time to the reading [s].
-        resolution: of a reading [W].
+        delay: delay from the end of the averaging time to the reading [s].
+        resolution: smallest step between two readings [W].
         noise: one standard deviation of a reading [W].
         missed: share of the readings that never arrive.
         silences_per_hour: number of times without any reading in an hour.
         silence_seconds: shortest and longest silence [s].
-        seed: of noise and dropouts.
+        seed: seed of noise and dropouts.
     """
 
     box: tuple[float, float, float]
@@ -84,7 +84,7 @@ class SimulatedWall:
         """Power at the mains [n], W.
 
         Args:
-            robot_mode: as RTDE has it [n].
+            robot_mode: robot modes as in RTDE [n].
             bus_power: power at the 48 V supply [n], W.
         """
         on = np.searchsorted(_LAST_MODES, robot_mode)
@@ -96,7 +96,7 @@ class SimulatedWall:
         """Power at the mains at one instant [W], the same as `power` for arrays.
 
         Args:
-            robot_mode: as RTDE has it.
+            robot_mode: robot mode as in RTDE.
             bus_power: power at the 48 V supply [W].
         """
         return self.box[bisect_left(_LAST_MODES, robot_mode)] + self._supplied(bus_power)
@@ -111,7 +111,7 @@ class SimulatedWall:
         Args:
             time: ascending [n], s; before the first sample, the power is taken to be the
                 first.
-            power: at the mains [n], W.
+            power: power at the mains [n], W.
 
         Returns:
             wall_power, wall_energy and wall_reading [n], as `MeteredSource` adds them.
@@ -140,10 +140,10 @@ class SimulatedWall:
         """Readings of a meter without dropouts.
 
         Args:
-            ends: of the averaging times [m], s.
-            time: of the energies [n], s.
-            energy: at the mains since the start [n], J.
-            random: of the noise.
+            ends: ends of the averaging times [m], s.
+            time: times of the energies [n], s.
+            energy: energy at the mains since the start [n], J.
+            random: random generator of the noise.
 
         Returns:
             Power [m], W, and counter [m], J.
@@ -162,8 +162,8 @@ class SimulatedWall:
         """Draw which readings arrive.
 
         Args:
-            ends: of the averaging times [m], s.
-            random: of dropouts and silences.
+            ends: ends of the averaging times [m], s.
+            random: random generator of dropouts and silences.
             silent_until: end of a silence that has begun [s].
 
         Returns:
@@ -236,7 +236,7 @@ class SimulatedMeter:
 
         Args:
             time: controller time [s].
-            energy: at the mains since the start [J].
+            energy: energy at the mains since the start [J].
         """
         known = self._known
         wall = self.wall
@@ -289,9 +289,9 @@ def serve_meter(
     """Serve a meter at addresses, and publish it to brokers.
 
     Args:
-        meter: that is served.
+        meter: meter that is served.
         urls: http://A:P, modbus://A:P or mqtt://A:P/TOPIC each.
-        stack: whose end stops the servers.
+        stack: exit stack whose end stops the servers.
 
     Returns:
         The URL of each for `ur_energy record --meter`.
