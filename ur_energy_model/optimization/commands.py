@@ -70,7 +70,7 @@ class CycleExecution(Protocol):
         """Refuse options of the extension that contradict each other, as usage errors.
 
         Args:
-            given: of the command.
+            given: options of the command.
             output: the folder of -o.
         """
         ...
@@ -98,9 +98,9 @@ class CycleExecution(Protocol):
         """The cycle with the saving that was measured on the arm, if that is asked for.
 
         Args:
-            given: of the command.
+            given: options of the command.
             optimized: the cycle.
-            model: of the arm.
+            model: model of the arm.
             bag: recording of the cycle, by which the arm is recognised.
             output: the folder of -o, in which the run is recorded.
 

@@ -39,8 +39,8 @@ class OptimizationOptions:
         tool_speed: largest speed of the flange [m/s]; None for the usual setting.
         recorded_limits: speeds, accelerations and torques only as high as recorded.
         pareto: compute the energy over the cycle time.
-        power_off_after: in waits longer than this the arm may be switched off [s]; None
-            for never.
+        power_off_after: length of a wait above which the arm may be switched off in it
+            [s]; None for never.
         keep: numbers of steps of the sheet that stay exactly as recorded.
         keep_slow: keep moves that are deliberately slow.
         max_speedup: largest factor on recorded speeds and accelerations; None for no
@@ -131,7 +131,7 @@ class Move:
 
     Attributes:
         start: time since the start of the cycle [s].
-        time: since the start of the move [k], s; the first is 0.
+        time: time since the start of the move [k], s; the first is 0.
         q: target positions [k, n], rad.
         qd: target velocities [k, n], rad/s.
         qdd: target accelerations [k, n], rad/s^2; None if not recorded.
@@ -179,9 +179,9 @@ class Switching(NamedTuple):
     """Time and energy of switching an arm off in a long wait: brakes on or power off, and back.
 
     Attributes:
-        time: of both changes together [s].
-        energy: of both changes at the supply [J].
-        power: at the supply in between [W].
+        time: time of both changes together [s].
+        energy: energy of both changes at the supply [J].
+        power: power at the supply between both changes [W].
     """
 
     time: float
@@ -210,8 +210,8 @@ class WorkCycle:
         source: recording.
         robot: name of the arm.
         found_by: "program", "digital_output", "int_register", "repetition", or "whole".
-        duration: of the typical instance [s].
-        moves: in order of time; with their rests they cover the duration.
+        duration: duration of the typical instance [s].
+        moves: moves in order of time; with their rests they cover the duration.
         count: complete cycles in the recording.
         measured_energy: mean measured energy of a cycle at the bus [J]; None if not
             recorded.
@@ -305,8 +305,8 @@ def _sharing(lines: Mapping[Place, Sequence[int]]) -> tuple[tuple[Place, ...], .
     connects them.
 
     Args:
-        lines: of the program that run each place, in the order of the places; empty if
-            unknown, which is a group of its own.
+        lines: lines of the program that run each place, in the order of the places; a
+            place whose lines are unknown (empty) is a group of its own.
 
     Returns:
         Groups in the order of their first places.
@@ -397,8 +397,8 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
     over the next move.
 
     Args:
-        source: of the cycle, for the error.
-        stretches: of the cycle, in order.
+        source: name of the recording or plan, for the error.
+        stretches: stretches of the cycle, in order.
 
     Raises:
         InputError: a move does not start where the one before it ended.
@@ -466,8 +466,8 @@ class CycleEnergies:
     """Computes the energies of cycles of one arm, by the same calculation as `predict`.
 
     Args:
-        model: of the arm, best in the session of the recording.
-        temperature: of the joints [n], degC; None if unknown.
+        model: model of the arm, best in the session of the recording.
+        temperature: temperatures of the joints [n], degC; None if unknown.
     """
 
     def __init__(self, model: EnergyModel, temperature: Array | None = None) -> None:
@@ -491,7 +491,7 @@ class CycleEnergies:
         """Energies of the stretches of a cycle that repeats.
 
         Args:
-            stretches: in order; the last one leads into the first.
+            stretches: stretches of the cycle in order; the last one leads into the first.
             std: whether sensitivities to the errors of the model's parameters are computed.
         """
         powers = PlanPowers(self.model, self.temperature, std=False)

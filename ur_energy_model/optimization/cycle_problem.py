@@ -53,7 +53,7 @@ class Allocation(NamedTuple):
     """Time laws of all moves of a cycle.
 
     Attributes:
-        laws: of the free moves, in order.
+        laws: time laws of the free moves, in order.
         waiting: time left over, to be waited [s].
         gap: how far the energy may be above the optimum [J].
     """
@@ -118,7 +118,7 @@ class Allocator:
         """The laws of least energy for a total duration of moves and waiting.
 
         Args:
-            duration: of moves and waiting [s].
+            duration: duration of moves and waiting [s].
             near: shadow price from which the search starts, for instance the result of a
                 coarser calculation [W]; None for `MIDDLE`.
         """
@@ -146,7 +146,7 @@ class Allocator:
         through one of them with the usual slope where the other is unknown.
 
         Args:
-            duration: of all moves [s].
+            duration: duration of all moves [s].
             near: price of the first trial [W].
         """
         target = np.log(duration)
@@ -274,8 +274,8 @@ class CycleProblem:
     Moves that are repeated in a cycle share their arm on the path.
 
     Args:
-        model: of the arm, best in the session of the recording.
-        cycle: as recorded, with what it must keep.
+        model: model of the arm, best in the session of the recording.
+        cycle: recorded cycle, with the moves and waits that it must keep.
         options: what the cycle may become.
         robot: type of the arm.
         arms: arms on the paths of another problem of the same cycle, to be used again;
@@ -283,14 +283,14 @@ class CycleProblem:
         step: called after each move that was solved.
 
     Attributes:
-        energies: of cycles of this arm.
+        energies: energies of cycles of this arm.
         recorded: energies of the stretches of the recorded cycle.
         shown: largest values of each recorded move.
         arms: the arm on the path of each move.
         kept: time of the cycle that stays: rests and moves that are kept [s].
         tool_speed: highest of flange and elbow in the recording [m/s].
-        limits: of the new moves: the usual limits, raised to the recorded values where
-            these exceed them, except for the tool speed.
+        limits: limits of the new moves: the usual limits, raised to the recorded values
+            where these exceed them, except for the tool speed.
         beyond: names of the limits that the recording exceeds, as text.
     """
 
@@ -438,11 +438,11 @@ class CycleProblem:
         """A cycle as it would be run, from the laws of its free moves.
 
         Args:
-            laws: of the free moves, in order.
+            laws: time laws of the free moves, in order.
             waiting: time that is waited beyond the standstill that must stay [s].
             kept: whether the standstill that must stay is included.
             std: whether sensitivities are computed.
-            period: of the samples from which the energies are computed [s].
+            period: sample period of the motion from which the energies are computed [s].
         """
         stretches: list[Stretch] = []
         remaining = iter(laws)

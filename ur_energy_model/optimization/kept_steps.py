@@ -40,7 +40,7 @@ def with_locks(
     """A cycle with the moves and waits that stay as recorded.
 
     Args:
-        cycle: as recorded.
+        cycle: recorded cycle.
         options: what the cycle may become.
         dynamics: the arm, for the speed of the flange.
 
@@ -89,7 +89,7 @@ def _with_waits_kept(
     """The rest after a move with a reason for each locked wait that has none yet.
 
     Args:
-        rest: after the move.
+        rest: standstill after the move.
         move: number of the move.
         locked: places that stay, by number of the move, and of the wait or None.
         reason: why they stay.
@@ -136,7 +136,7 @@ def _slow_of_kind(cycle: WorkCycle, kind: str, slow_tool: Mask) -> set[int]:
     the same share of the typical acceleration.
 
     Args:
-        cycle: as recorded.
+        cycle: recorded cycle.
         kind: moveJ or moveL.
         slow_tool: whether the tool is slow in each move [moves].
     """

@@ -58,8 +58,8 @@ class EnergyLaws:
     between low and high [N - 1].
 
     Args:
-        arm: on the path of the move.
-        limits: of the motion; their jerk is not considered.
+        arm: dynamics of the arm on the path of the move.
+        limits: limits of the motion; their jerk is not considered.
     """
 
     def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
@@ -97,7 +97,7 @@ class EnergyLaws:
 
         Args:
             price: marginal energy of time [W]; the lower, the faster.
-            start: of the search; a law with a similar price.
+            start: law from which the search starts, the result of a similar price.
         """
         b = self._first
         weight = _FIRST
@@ -117,7 +117,7 @@ class EnergyLaws:
         Args:
             before: squared path speed at the start of each interval [..., N], 1/s^2.
             after: squared path speed at the end of each interval [..., N], 1/s^2.
-            price: of time [W].
+            price: marginal energy of time [W].
         """
         speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
         rate = (after - before) / (2 * self.arm.steps)
@@ -141,9 +141,9 @@ class EnergyLaws:
         """The minimum of energy minus price times duration plus barrier, by Newton's method.
 
         Args:
-            price: of time [W].
+            price: marginal energy of time [W].
             b: squared path speeds from which the search starts [N + 1], within the limits.
-            weight: of the barrier [J].
+            weight: weight of the logarithmic barrier [J].
             enough: decrease of the sum by a whole step at which the search ends [J].
         """
         value = float(self._value(price, b, weight))
@@ -194,9 +194,9 @@ class EnergyLaws:
         in b.
 
         Args:
-            price: of time [W].
+            price: marginal energy of time [W].
             b: squared path speeds [N + 1], within the limits.
-            weight: of the barrier [J].
+            weight: weight of the logarithmic barrier [J].
         """
         inner = slice(1, -1)
         by_start, by_end, *second = self._derivatives(price, b)
@@ -240,7 +240,7 @@ class EnergyLaws:
         """Derivatives of the terms of the intervals by b at their ends, by differences.
 
         Args:
-            price: of time [W].
+            price: marginal energy of time [W].
             b: squared path speeds [N + 1].
 
         Returns:
@@ -271,9 +271,9 @@ class EnergyLaws:
         """Energy minus price times duration plus barrier [...], J; infinite beyond the limits.
 
         Args:
-            price: of time [W].
+            price: marginal energy of time [W].
             b: squared path speeds of one or several trials [..., N + 1].
-            weight: of the barrier [J].
+            weight: weight of the logarithmic barrier [J].
         """
         inner = b[..., 1:-1]
         before = b[..., :-1]
@@ -299,7 +299,7 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
 
     Args:
         gradient: [N - 1].
-        diagonal: of the Hessian [N - 1].
+        diagonal: diagonal of the Hessian [N - 1].
         beside: elements of the Hessian next to its diagonal [N - 2].
     """
     banded = np.stack([np.append(0.0, beside), diagonal])
@@ -313,9 +313,9 @@ class _SecondDerivatives(NamedTuple):
     """Second derivatives of the terms of N intervals: symmetric 2 x 2 matrices.
 
     Attributes:
-        start: by the unknown at the start of the interval, twice [N].
-        mixed: by the unknowns at start and end [N].
-        end: by the unknown at the end of the interval, twice [N].
+        start: second derivatives by the unknown at the start of the interval [N].
+        mixed: mixed derivatives by the unknowns at start and end [N].
+        end: second derivatives by the unknown at the end of the interval [N].
     """
 
     start: Array
@@ -363,9 +363,9 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
     recorded motion, unless the jerk limit makes it slower.
 
     Args:
-        arm: on the path of the move.
-        limits: of the motion.
-        source: of the move, for the error.
+        arm: dynamics of the arm on the path of the move.
+        limits: limits of the motion.
+        source: name of the move, for the error.
 
     Raises:
         InputError: no law keeps the limits on this path.
@@ -391,9 +391,9 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
     percent of the shortest.
 
     Args:
-        arm: on the path of the move.
-        limits: of the motion.
-        source: of the move, for the error.
+        arm: dynamics of the arm on the path of the move.
+        limits: limits of the motion.
+        source: name of the move, for the error.
 
     Raises:
         InputError: no law keeps the limits on this path.

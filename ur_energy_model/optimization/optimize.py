@@ -129,11 +129,11 @@ def optimize_cycle(
     and its payload unless another is given.
 
     Args:
-        model: of the arm that was recorded.
+        model: model of the recorded arm.
         bag: recording of the running program.
         options: the defaults if None.
-        payload: that the arm carries, where another was set in the controller
-            (`wrong_payload`).
+        payload: actual payload of the arm, where another payload was set in the
+            controller (`wrong_payload`).
         progress: called with fraction and text.
 
     Raises:
@@ -239,7 +239,7 @@ def _cheapest(
     the search rounds the lowest power of the supply, so that its laws may take more.
 
     Args:
-        problem: of the cycle.
+        problem: optimization problem of the cycle.
         allocation: laws of the new cycle.
         scaled: energies of the recorded cycle at the new cycle time.
         duration: new cycle time [s].
@@ -353,8 +353,8 @@ class PredictedSaving:
     """Predicted saving of `ur_energy optimize` in a cycle; energies of the whole arm at the supply.
 
     Attributes:
-        energy: of the recorded cycle, from the model [J].
-        saving: per cycle, when exactly the sheet is typed [J].
+        energy: energy of the recorded cycle, from the model [J].
+        saving: saving per cycle if exactly the sheet is typed [J].
         interval: 95 % interval of the saving (low, high), J.
     """
 
@@ -373,9 +373,9 @@ def predicted_saving(
     unless the options give another.
 
     Args:
-        model: of the arm that was recorded, in the session of the recording
+        model: model of the recorded arm, in the session of the recording
             (`in_session_of`).
-        cycle: of the recording (`find_cycle`).
+        cycle: recorded cycle (`find_cycle`).
         options: the defaults if None.
 
     Raises:
@@ -403,7 +403,7 @@ def in_session_of(
     """The model with standby power and friction of the session of a recording.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bag: recording of the session.
         payload: the actual one, where another is set in the controller.
         enough: time in motion that is used for friction [s].
@@ -474,7 +474,7 @@ def _ceiling(
     """The largest possible saving, with every move and every wait free.
 
     Args:
-        problem: of the cycle.
+        problem: optimization problem of the cycle.
         sheets: problem of its sheet.
         typed: the cheapest sheet.
         found: least energy of a cycle of the same duration that was found so far [J].
@@ -526,10 +526,10 @@ def _joules_per_second(
     """Energy at the wall that a shorter cycle saves for each second [J/s]; None if impossible.
 
     Args:
-        problem: of the cycle.
+        problem: optimization problem of the cycle.
         sheets: problem of its sheet.
         typed: the cheapest sheet for the duration.
-        duration: of the cycle [s], which is shortened by up to a second.
+        duration: duration of the cycle [s], which is shortened by up to a second.
     """
     step = min(1.0, 0.5 * (duration - problem.shortest))
     if step < SHORTEST_STEP * duration:

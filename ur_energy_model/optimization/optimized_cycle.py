@@ -25,11 +25,11 @@ class OptimizedMove(NamedTuple):
     """A move with its new time law.
 
     Attributes:
-        move: as recorded.
+        move: recorded move.
         step: what to type.
-        duration: of the new time law [s].
-        energy: with the new time law, whole arm at the supply [J].
-        typed_energy: when the sheet is typed [J].
+        duration: duration of the new time law [s].
+        energy: energy with the new time law, whole arm at the supply [J].
+        typed_energy: energy if the sheet is typed [J].
     """
 
     move: Move
@@ -46,12 +46,13 @@ class MeasuredSaving:
     Attributes:
         energy: mean per cycle as recorded [J].
         new_energy: mean per cycle as typed [J].
-        saving_percent: of energy.
+        saving_percent: saving in percent of `energy`.
         interval: 95 % interval of the saving (low, high), percent; NaN with one pair of
             cycles, which shows no scatter.
-        cycles: of each kind.
+        cycles: number of cycles of each kind.
         temperature: means of the joints in cycles before, after [2, n], degC.
-        total_source: of both energies: nothing else is compared in a proof.
+        total_source: source of both energies: only energies of one source are compared in
+            a proof.
     """
 
     energy: float
@@ -81,7 +82,8 @@ class Ceiling:
         wall: power at the mains, by the model or a meter.
         standby_share: share of standby in the energy of the recorded cycle.
         wall_standby_share: share of standby at the wall, the control box included.
-        most_saving_percent: at this cycle time, with all moves and all waits free.
+        most_saving_percent: largest possible saving at this cycle time, with all moves
+            and all waits free, percent.
         wall_most_saving_percent: this saving as a share of the energy at the wall.
         joules_per_second: saving at the wall by a cycle that is a second shorter [J];
             None where the cycle cannot be shorter.
@@ -154,23 +156,25 @@ class OptimizedCycle:
     """A cycle for less energy; energies are of the whole arm at the supply for one cycle [J].
 
     Attributes:
-        cycle: as recorded.
+        cycle: recorded cycle.
         stretches: the new cycle as set points.
-        duration: of the new cycle [s].
-        moves: with their new time laws, in order.
-        energy: as recorded.
-        new_energy: as set points.
-        saving_interval: of the set points: 95 % (low, high), percent of energy.
+        duration: duration of the new cycle [s].
+        moves: moves with their new time laws, in order.
+        energy: energy of the recorded cycle.
+        new_energy: energy of the new cycle as set points.
+        saving_interval: 95 % interval of the saving by the set points (low, high),
+            percent of `energy`.
         time_optimal_duration: every move as fast as the limits allow [s].
-        time_optimal_energy: of the cycle at that duration.
+        time_optimal_energy: energy of the cycle at `time_optimal_duration`.
         scaled_energy: slowed by speed scaling to the same duration, without slack.
         bound_gap: how far new_energy may be above the optimum of the allocation [J].
         pareto: cycle times [s] and energies [J] [k, 2]; None without the option.
         notes: what the result rests on and what it leaves out, one sentence each.
         sheet: what to type.
-        typed_energy: when exactly the sheet is typed.
-        typed_duration: when exactly the sheet is typed [s].
-        typed_interval: of the saving as typed: 95 % (low, high), percent of energy.
+        typed_energy: energy if exactly the sheet is typed.
+        typed_duration: duration if exactly the sheet is typed [s].
+        typed_interval: 95 % interval of the saving by the typed sheet (low, high),
+            percent of `energy`.
         copied_saving_percent: predicted saving if each step had values of its own,
             percent of `energy`; None where no line of the program runs several steps.
         ceiling: what can be saved at all.

@@ -58,7 +58,7 @@ class CyclePowers(Timeline):
     """Predicted powers over one cycle, from its start.
 
     Attributes:
-        time: of k samples [k], s (of `Timeline`).
+        time: times of k samples [k], s (of `Timeline`).
         breaks: none (of `Timeline`).
         qd: joint speeds [k, n], rad/s.
         standby: power of the arm without motors and drivers [k], W.
@@ -80,7 +80,7 @@ class OptimizationReport:
 
     Attributes:
         optimized: the optimized cycle.
-        joint_names: from base to tool.
+        joint_names: names of the joints from base to tool.
         before: powers of the cycle as recorded.
         after: powers of the cycle as typed.
         scaled: cycle times [s] and energies [J] of speed scaling [k, 2]; None without the
@@ -105,7 +105,7 @@ def make_optimization_report(
     of the recorded moves slowed down evenly, where the curve of least energy is known.
 
     Args:
-        model: of the arm in the session of the recording.
+        model: model of the arm in the session of the recording.
         optimized: the cycle.
         tariff: price and CO2 of energy; None for neither.
     """
@@ -129,8 +129,8 @@ def _scaled_energies(energies: CycleEnergies, cycle: WorkCycle, longest: float) 
     """Energy of a recorded cycle without slack, slowed down evenly by speed scaling.
 
     Args:
-        energies: of cycles of the arm.
-        cycle: as recorded.
+        energies: energies of cycles of the arm.
+        cycle: recorded cycle.
         longest: cycle time up to which it is slowed down [s].
 
     Returns:
@@ -153,8 +153,8 @@ def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> Cycle
     """Predicted powers over a cycle.
 
     Args:
-        energies: of cycles of the arm.
-        stretches: of the cycle, in order.
+        energies: energies of cycles of the arm.
+        stretches: stretches of the cycle, in order.
     """
     powers = PlanPowers(energies.model, energies.temperature, std=False)
     start = 0.0

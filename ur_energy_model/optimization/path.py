@@ -51,8 +51,8 @@ class PathLimits:
         speed: rad/s.
         acceleration: rad/s^2.
         torque: N m.
-        tool_speed: of flange and elbow [m/s].
-        jerk: of the joints [rad/s^3]; infinite without a limit.
+        tool_speed: largest speed of flange and elbow [m/s].
+        jerk: largest jerk of the joints [rad/s^3]; infinite without a limit.
         recorded: whether the recorded motion is allowed in any case.
     """
 
@@ -77,7 +77,7 @@ class PathLimits:
 
         Args:
             shown: the largest values of the recorded move.
-            factor: on these largest values.
+            factor: factor on these largest values.
         """
         speed = factor * np.maximum(shown.speed, STILL * self.speed)
         acceleration = factor * np.maximum(shown.acceleration, STILL * self.acceleration)
@@ -147,10 +147,10 @@ def holding_power(
     """Power of the whole arm at rest, brakes released.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         dynamics: the arm with its payload.
         q: joint positions [k, n], rad.
-        temperature: of the joints [n], degC; None if unknown.
+        temperature: temperatures of the joints [n], degC; None if unknown.
 
     Returns:
         Power at the supply [k], W.
@@ -226,7 +226,7 @@ class _RecordedTravel(NamedTuple):
     Attributes:
         time: share of the duration [k], from 0 to 1.
         share: share of the travel at these times [k], from 0 to 1.
-        duration: of the move [s].
+        duration: duration of the move [s].
     """
 
     time: Array
@@ -241,15 +241,15 @@ class PathDynamics:
     `DEVIATION` of the recorded positions. All vectors of joints are on the joint side.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         dynamics: the arm with its payload.
         move: times of the samples [k], s, positions [k, n], rad, and velocities [k, n],
             rad/s, from rest to rest.
-        temperature: of the joints [n], degC; None if unknown.
+        temperature: temperatures of the joints [n], degC; None if unknown.
         intervals: N; None for one that follows from the duration of the move.
 
     Attributes:
-        duration: of the recorded move [s].
+        duration: duration of the recorded move [s].
         deviation: largest distance of the path from the recorded positions [rad].
         length: largest travel of a joint along the path [rad].
         s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
@@ -314,7 +314,7 @@ class PathDynamics:
 
         Args:
             s: places on the path [k], from 0 to 1.
-            order: of the derivative, 0 to 2.
+            order: order of the derivative, 0 to 2.
         """
         return np.asarray(self._spline(s, order))
 
@@ -406,7 +406,7 @@ class PathDynamics:
         widened until they allow the recorded motion.
 
         Args:
-            limits: of the motion.
+            limits: limits of the motion.
 
         Returns:
             g and c [rows, N], and the squared speeds that joint and tool speeds allow at
@@ -464,7 +464,7 @@ def _travelled(time: Array, q: Array, qd: Array) -> tuple[Array, Array, Array]:
     Slow recordings are first interpolated to a period of `_FINE`.
 
     Args:
-        time: of the samples, ascending [k], s.
+        time: times of the samples, ascending [k], s.
         q: positions [k, n], rad.
         qd: velocities [k, n], rad/s.
 
@@ -489,7 +489,7 @@ def _smooth_path(share: Array, q: Array) -> tuple[CubicSpline, float]:
     """A spline with few knots through positions, within `DEVIATION` if knots suffice.
 
     Args:
-        share: of the travel [k], ascending from 0 to 1.
+        share: shares of the travel [k], ascending from 0 to 1.
         q: joint positions [k, n], rad.
 
     Returns:

@@ -51,7 +51,7 @@ class Step:
     Attributes:
         do: instruction of the program.
         move: number of the move, or of the move before the wait, from 0.
-        waypoint: where the move ends [n], degrees as on the pendant.
+        waypoint: joint positions where the move ends [n], degrees as on the pendant.
         lines: lines of the program that run the step, ascending; empty if unknown.
         speed: recorded speed.
         new_speed: speed to be typed.
@@ -60,9 +60,9 @@ class Step:
         wait: recorded wait [s]; None for a move.
         new_wait: wait to be typed [s]; None for a move.
         reason: why the step stays as recorded; empty where the step may change.
-        energy: of the whole arm at the supply, as recorded [J]; for a move, with the
-            energy of the time that the controller takes before the next step.
-        new_energy: of the whole arm at the supply, as typed [J].
+        energy: energy of the whole arm at the supply, as recorded [J]; for a move, with
+            the energy of the time that the controller takes before the next step.
+        new_energy: energy of the whole arm at the supply, as typed [J].
     """
 
     do: Literal["moveJ", "moveL", "move", "wait"]
@@ -93,7 +93,7 @@ class Step:
         """The step in the JSON of `ur_energy optimize`; the columns of pendant.csv are its keys.
 
         Args:
-            number: of the step in the sheet, from 1.
+            number: number of the step in the sheet, from 1.
         """
         return {
             "step": number,
@@ -160,8 +160,8 @@ def typed_units(cycle: WorkCycle, kind: str) -> Values:
     """Units of typed speeds and accelerations in SI, at the speed scaling of the recording.
 
     Args:
-        cycle: as recorded.
-        kind: of the move, moveJ or moveL.
+        cycle: recorded cycle.
+        kind: kind of the move, moveJ or moveL.
     """
     unit = pendant_unit(kind)
     return Values(unit * cycle.scaling, unit * cycle.scaling**2)
@@ -174,7 +174,7 @@ def recorded_values(cycle: WorkCycle, moves: Sequence[int]) -> Values:
     the values come from the fastest move.
 
     Args:
-        cycle: as recorded.
+        cycle: recorded cycle.
         moves: numbers of all moves that the line runs; at least one move is programmed.
     """
     runs = [cycle.moves[number].programmed for number in moves]
@@ -195,7 +195,7 @@ def sheet_of(
     """The sheet of a cycle: values of its moves, and waits.
 
     Args:
-        cycle: as recorded; moves and waits that are kept stay.
+        cycle: recorded cycle; moves and waits that are kept stay.
         values: SI, by number of the move; other moves stay as recorded.
         waiting: waits in which the time that is left is spent, each by the number of its
             move and its own number; without any, a wait is added at the end of the cycle.
@@ -332,7 +332,7 @@ def with_energies(
     which belongs to the move before it.
 
     Args:
-        sheet: without energies.
+        sheet: steps to be typed, without energies.
         before: energies of the stretches as recorded.
         after: energies of the stretches as typed.
     """
@@ -418,8 +418,9 @@ def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
     """A sentence on lines that run several steps, or that may, where lines are unknown.
 
     Args:
-        cycle: as recorded.
-        sheet: of the cycle; a wait that was added at its end is left out.
+        cycle: recorded cycle.
+        sheet: steps of the cycle to be typed; a wait that was added at its end is left
+            out.
     """
     shared_moves: set[int] = set()
     for moves in cycle.shared_moves:
@@ -463,9 +464,9 @@ def other_work_notes(
     there, too.
 
     Args:
-        cycle: as recorded.
+        cycle: recorded cycle.
         sheet: what to type.
-        durations: of the moves of the cycle as typed [s].
+        durations: durations of the moves of the cycle as typed [s].
     """
     others = cycle.others
     if not others.times:
@@ -521,7 +522,7 @@ def copy_advice(saving: float, copied: float | None) -> str:
     """The advice to copy a subprogram for each of its calls, where that saves more.
 
     Args:
-        saving: of the sheet [%].
+        saving: saving of the sheet [%].
         copied: saving if each step had values of its own [%]; None where no line runs
             several steps.
 

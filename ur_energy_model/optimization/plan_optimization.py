@@ -48,10 +48,10 @@ def optimize_moves(
     A stop is a point of the plan at rest. Each move keeps its path and its duration.
 
     Args:
-        model: of the arm in its session.
-        plan: starts and ends at rest.
-        dynamics: of the arm in its setup; the model's where None.
-        temperature: of the joints [n], degC; None if unknown.
+        model: model of the arm in its session.
+        plan: plan of a motion that starts and ends at rest.
+        dynamics: dynamics of the arm in its setup; None for the dynamics of the model.
+        temperature: temperatures of the joints [n], degC; None if unknown.
 
     Raises:
         InputError: the plan does not start and end at rest, does not move, is too long,
@@ -97,13 +97,13 @@ def optimize_plan(
     """The plan with the time law of least energy on its path, from rest to rest.
 
     Args:
-        model: of the arm in its session.
+        model: model of the arm in its session.
         plan: starts and ends at rest.
-        duration: of the new plan [s]; None keeps the duration of the given plan.
-        dynamics: of the arm in its setup; the model's where None.
-        temperature: of the joints [n], degC; None if unknown.
-        limits: of the motion; None for the limits of the robot file, raised to what the
-            plan itself needs.
+        duration: duration of the new plan [s]; None keeps the duration of the given plan.
+        dynamics: dynamics of the arm in its setup; None for the dynamics of the model.
+        temperature: temperatures of the joints [n], degC; None if unknown.
+        limits: limits of the motion; None for the limits of the robot file, raised to
+            what the plan itself needs.
 
     Returns:
         The new plan; the plan itself if none is cheaper.
@@ -141,9 +141,9 @@ def _with_wait(law: TimeLaw, duration: float, source: str, *, wait_first: bool) 
     """The plan of a move and a wait that take a duration [s] together.
 
     Args:
-        law: of the move.
-        duration: of move and wait [s].
-        source: of the plan.
+        law: time law of the move.
+        duration: duration of move and wait [s].
+        source: name of the plan.
         wait_first: whether the arm waits before the move, not after it.
     """
     time, q, qd, qdd = law.sample(PERIOD)
@@ -217,10 +217,10 @@ def optimized_points(
     """A plan with the time laws of least energy, as few points.
 
     Args:
-        model: of the arm in its session.
+        model: model of the arm in its session.
         plan: starts and ends at rest.
-        dynamics: of the arm in its setup.
-        temperature: of the joints [n], degC; None if unknown.
+        dynamics: dynamics of the arm in its setup.
+        temperature: temperatures of the joints [n], degC; None if unknown.
 
     Raises:
         InputError: the plan cannot be optimized, as for `optimize_moves`.

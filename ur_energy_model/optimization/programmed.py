@@ -50,9 +50,9 @@ class ProgrammedMove:
 
     Attributes:
         kind: instruction of the program.
-        distance: of the leading joint or of the tool.
-        speed: as recorded.
-        acceleration: as recorded.
+        distance: distance of the leading joint or of the tool.
+        speed: recorded speed.
+        acceleration: recorded acceleration.
         start: joint positions [n], rad.
         end: joint positions [n], rad.
         line: the path of a moveL in joint space; None for moveJ.
@@ -83,7 +83,7 @@ def programmed_move(
     joint, it is a moveJ. Nominal kinematics are used.
 
     Args:
-        time: since the start of the move [k], s.
+        time: time since the start of the move [k], s.
         q: target positions [k, n], rad.
         robot: type of the arm.
         tool: tool centre point in the flange frame [6], m and rad; None for the flange. It
@@ -118,7 +118,7 @@ class _ToolLine(NamedTuple):
 
     Attributes:
         progress: travel of the tool at each sample [k], m (rad if it only turns).
-        path: of the arm along the line, in joint space.
+        path: path of the arm along the line, in joint space.
         off: largest distance from the line, as an angle of a joint [rad].
     """
 
@@ -173,7 +173,7 @@ def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
     """The trapezoid of speed nearest to a recorded move, in the mean square of the distance.
 
     Args:
-        time: since the start of the move [k], s.
+        time: time since the start of the move [k], s.
         progress: travelled distance, from 0 to the whole one [k].
 
     Returns:

@@ -74,8 +74,8 @@ def find_cycle(
     """The complete cycle of median duration in a recording, with the energies of the model.
 
     Args:
-        model: of the arm, best in the session of the recording.
-        path: of the recording.
+        model: model of the arm, best in the session of the recording.
+        path: path of the recording.
         robot: type of the arm.
         keep_dwell: waits up to this long must stay [s].
         longest: time from the begin of the recording that is read at most [s].
@@ -130,11 +130,11 @@ def _moves(
     """The moves of a cycle with their rests.
 
     Args:
-        motion: of the recording.
+        motion: motion of the recording, with lines and payloads.
         found: cycles of the recording.
         chosen: number of the cycle.
         robot: type of the arm.
-        setup: of the arm, for a payload that the recording does not show.
+        setup: setup of the arm; its payload holds where the recording shows none.
         keep_dwell: waits up to this long must stay [s].
 
     Returns:
@@ -185,9 +185,9 @@ def _move(
     all its runs.
 
     Args:
-        motion: of the recording.
-        span: of the move in the chosen cycle.
-        runs: of the same move in all cycles.
+        motion: motion of the recording.
+        span: samples of the move in the chosen cycle.
+        runs: runs of the same move in all cycles.
         robot: type of the arm.
         tool: tool centre point in the flange frame [6], m and rad; None for the flange.
 
@@ -273,8 +273,8 @@ def _with_calls_apart(moves: Sequence[Move], period: float) -> list[Move]:
     multiple of the shortest wait of the same line.
 
     Args:
-        moves: of a cycle, with the recorded waits.
-        period: of the samples [s].
+        moves: moves of a cycle, with the recorded waits.
+        period: period of the samples [s].
     """
     shortest: dict[tuple[int, ...], Wait] = {}
     for move in moves:
@@ -306,7 +306,7 @@ def _leading(moves: Sequence[Move], lead: float) -> int:
     if the wait is within the standstill from the start of the program to its first move.
 
     Args:
-        moves: of the cycle, with their rests.
+        moves: moves of the cycle, with their rests.
         lead: standstill from the start of the program to its first move [s].
     """
     first = moves[0].lines[0] if moves[0].lines else 0
@@ -358,9 +358,9 @@ def _pause(kind: str, next_kinds: Sequence[str], durations: Sequence[float]) -> 
     the shortest standstill is so long that the program may wait in it.
 
     Args:
-        kind: of the move.
-        next_kinds: of the move after each standstill, at least one of them of this kind.
-        durations: of the standstills [s].
+        kind: kind of the move.
+        next_kinds: kind of the move after each standstill, at least one of them `kind`.
+        durations: durations of the standstills [s].
     """
     shortest = np.inf
     for duration, next_kind in zip(durations, next_kinds, strict=True):
@@ -373,7 +373,7 @@ def _waits_without_lines(duration: float, lead: float) -> Waits:
     """Waits of a standstill, where lines of the program were not recorded.
 
     Args:
-        duration: of the standstill, without the controller's own pause [s].
+        duration: duration of the standstill, without the controller's own pause [s].
         lead: duration of the wait at its end with which the program begins [s].
     """
     last = min(lead, duration) if lead >= SHORTEST_WAIT else 0.0
@@ -390,7 +390,7 @@ def _waits_of_all(
     """Waits after a move of the chosen cycle, with the lines of all its runs.
 
     Args:
-        motion: of the recording.
+        motion: motion of the recording.
         own: the move in the chosen cycle, and the end of the rest after it.
         runs: move and end of the rest in all cycles; a run with another number of waits
             is left out.
@@ -425,8 +425,8 @@ def _waits_by_line(
     signal: together they are one wait, with the line of the longest part.
 
     Args:
-        motion: of the recording.
-        move: before the standstill.
+        motion: motion of the recording.
+        move: move before the standstill.
         last: sample at which the standstill ends.
 
     Returns:

@@ -23,10 +23,10 @@ class TimeLaw:
     move by the window.
 
     Attributes:
-        arm: on the path of the move.
+        arm: dynamics of the arm on the path of the move.
         b: squared path speeds before averaging, at the ends of the intervals [N + 1],
             1/s^2; zero at both ends of the path.
-        window: of the moving average [s]; zero for none.
+        window: length of the moving average [s]; zero for none.
     """
 
     arm: PathDynamics
@@ -48,9 +48,8 @@ class TimeLaw:
         """The same law, evenly slower or faster.
 
         Args:
-            duration: from rest to rest [s].
-            window: over which the motion is averaged [s]; None keeps the window of the
-                law.
+            duration: duration from rest to rest [s].
+            window: length of the moving average [s]; None keeps the window of the law.
         """
         window = self.window if window is None else window
         factor = float(self.steps.sum()) / (duration - window)
@@ -95,7 +94,7 @@ class TimeLaw:
         """The path parameter without averaging, also before and after the move.
 
         Args:
-            time: since the start of the move [k], s.
+            time: time since the start of the move [k], s.
 
         Returns:
             Integral of the path parameter over time [k], s, the path parameter [k], its
@@ -134,7 +133,7 @@ def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
     by the third root of the ratio of jerk and limit.
 
     Args:
-        law: without a window.
+        law: time law without a window.
         limit: largest jerk of a joint [rad/s^3]; infinite for none.
     """
     if np.isinf(limit):

@@ -129,8 +129,8 @@ class SheetProblem:
         the time is spent at the end of the cycle.
 
         Args:
-            waits: of the cycle, grouped by the line that runs them; each by the number of
-                its move and its own number.
+            waits: waits of the cycle, grouped by the line that runs them; each by the
+                number of its move and its own number.
         """
         cycle = self._cycle
         holding = self._problem.holding
@@ -215,7 +215,7 @@ class SheetProblem:
         """Time of a move and the rest after it that no typed value changes [s].
 
         Args:
-            number: of the move.
+            number: number of the move.
             changes: whether other values of the move are typed.
         """
         move = self._cycle.moves[number]

@@ -55,17 +55,18 @@ class TypedLine:
     """A line of the program: its moves for any speed and acceleration, and candidates of values.
 
     Args:
-        moves: of the line, with their energies; a move that is run several times is there
-            as often.
+        moves: moves of the line, with their energies; a move that is run several times is
+            contained as often.
         recorded: values that the line was run with.
         most: highest values.
-        units: of typed speeds and accelerations, SI.
+        units: units of typed speeds and accelerations, SI.
 
     Attributes:
-        shapes: of the candidates, speed and ratio of highest to mean speed [k, 2].
-        time: of all moves of the line with each candidate [k], s.
-        energy: of all moves at the supply [k], J, raised for accelerations above the
-            recorded one (`GENTLENESS`); infinite where a limit is exceeded.
+        shapes: speed and ratio of highest to mean speed of the candidates [k, 2].
+        time: time of all moves of the line with each candidate [k], s.
+        energy: energy of all moves at the supply with each candidate [k], J, raised for
+            accelerations above the recorded one (`GENTLENESS`); infinite where a limit is
+            exceeded.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class TypedLine:
         """Add a grid of candidates around a candidate.
 
         Args:
-            number: of the candidate.
+            number: number of the candidate.
             scale: steps of the new grid over the steps of the first grid.
         """
         speed, shape = self.shapes[number]
@@ -160,9 +161,9 @@ class TypedLine:
         """Values that a person types, from a candidate that is run slower.
 
         Args:
-            number: of the candidate.
+            number: number of the candidate.
             slower: factor on the duration of its moves.
-            time: that all moves may take at most [s].
+            time: longest time that all moves may take [s].
 
         Returns:
             The typed values, from the numbers next to the candidate's values: with the
@@ -219,8 +220,8 @@ class Choice(NamedTuple):
     """Values of all lines, and the time of their moves.
 
     Attributes:
-        values: to type, of each line.
-        time: of all moves [s].
+        values: values to type, of each line.
+        time: time of all moves [s].
         price: shadow price of time [W].
     """
 
@@ -236,8 +237,8 @@ def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choi
     allow.
 
     Args:
-        lines: of the program.
-        time: of all moves and of waiting [s].
+        lines: lines of the program.
+        time: time of all moves and of waiting [s].
         holding: power of waiting [W].
     """
     chosen, price = _choose(lines, time, holding)
@@ -312,9 +313,9 @@ def durations(distance: float, speed: Array, acceleration: Array) -> Array:
     """Durations of trapezoids of speed from rest to rest [k], s.
 
     Args:
-        distance: in the unit of `ProgrammedMove`.
-        speed: highest [k], per s.
-        acceleration: of both ramps [k], per s^2.
+        distance: travelled distance in the unit of `ProgrammedMove`.
+        speed: highest speed [k], per s.
+        acceleration: acceleration of both ramps [k], per s^2.
     """
     peak = np.minimum(speed, np.sqrt(distance * acceleration))
     return np.asarray(distance / peak + peak / acceleration)

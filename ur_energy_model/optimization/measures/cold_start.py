@@ -100,7 +100,7 @@ def saved_by_warm_start(energy: Array) -> tuple[float, float]:
     consecutive cycles, which are equally warm.
 
     Args:
-        energy: of each cycle [cycles], J.
+        energy: energy of each cycle [cycles], J.
 
     Returns:
         The energy saved and its standard deviation [J].

@@ -154,8 +154,8 @@ def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     of work, because further motion may be other work.
 
     Args:
-        log: of the whole recording, with its cycles.
-        cycle: from the begin of the recording.
+        log: log of the whole recording, with its cycles.
+        cycle: cycle found at the begin of the recording.
     """
     if cycle.found_by == "whole":
         return 1.0
@@ -183,7 +183,7 @@ def _command(
     """The command that prints the values to type, after those that it needs.
 
     Args:
-        model: of the arm; a generic one is identified first.
+        model: model of the arm; a generic one is identified first.
         bag: the recording.
         model_path: file of the model; None if it is in no file.
         host: address of a robot that was measured live, and is recorded first.
@@ -219,9 +219,9 @@ def _payload_measures(
     """The measure of setting the right payload, if the currents contradict the one that is set.
 
     Args:
-        model: of the arm, in the session of the recording.
+        model: model of the arm, in the session of the recording.
         log: what the arm did, with the places at which it rested.
-        cycles: in the recording.
+        cycles: found cycles of the recording.
         wall: power at the mains.
         wrong: payloads that were set and that the currents show; None where they agree.
     """

@@ -39,9 +39,9 @@ class Saving(NamedTuple):
     """Energy that is saved in some time, with standard deviations [J].
 
     Attributes:
-        energy: at the supply.
+        energy: saved energy at the supply.
         std: standard deviation of `energy`.
-        wall_energy: at the mains.
+        wall_energy: saved energy at the mains.
         wall_std: standard deviation of `wall_energy`.
     """
 
@@ -109,14 +109,15 @@ class Measure:
         kind: what is to be done.
         title: what was found.
         action: what to set or to type.
-        saving: in the recording; for a cold start, in one cold start.
-        cycles: of work in the recording; 0 where a saving per cycle has no meaning.
-        command: of this package that prints the values to type; none if empty.
+        saving: saving in the recording; for a cold start, in one cold start.
+        cycles: number of cycles of work in the recording; 0 where a saving per cycle has
+            no meaning.
+        command: command of this package that prints the values to type; empty for none.
         condition: what the measure presupposes; nothing if empty.
         certainty: probability that the finding is right, where this decides; None where
             the probability of a saving does.
         times_per_year: how often the saving is made; None: as often as recorded.
-        place: in the program, such as "line 6"; empty for the whole program.
+        place: place in the program, such as "line 6"; empty for the whole program.
         source: the recording.
     """
 

@@ -40,11 +40,11 @@ def moves_measures(
     """The measure of other values for all moves and waits of a cycle together.
 
     Args:
-        model: of the arm, in the session of the recording.
-        cycle: of the program.
+        model: model of the arm, in the session of the recording.
+        cycle: recorded cycle of the program.
         cycles: number of such cycles in the recording.
         wall: power at the mains.
-        command: that prints the values to type.
+        command: command that prints the values to type.
     """
     if all(move.programmed is None for move in cycle.moves):
         return [Omitted("moves", NOTHING_TO_TYPE)]
@@ -73,12 +73,12 @@ def line_measures(
     """A measure for each of the costliest lines of the program that can be run for less.
 
     Args:
-        model: of the arm, in the session of the recording.
-        cycle: of the program.
+        model: model of the arm, in the session of the recording.
+        cycle: recorded cycle of the program.
         cycles: number of such cycles in the recording.
         log: what the arm did, with the energy of each line.
         wall: power at the mains.
-        command: that prints the values to type; the steps to be kept are added.
+        command: command that prints the values to type; the steps to be kept are added.
     """
     moving: set[int] = set()
     for move in cycle.moves:

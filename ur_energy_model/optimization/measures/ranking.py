@@ -50,9 +50,9 @@ class Measures:
         The right payload saves nothing itself, but all predictions rest on it.
 
         Args:
-            found: in any order.
+            found: measures that were found, in any order.
             omitted: reasons why kinds were not looked for, or not found.
-            seconds: of the recording [s].
+            seconds: duration of the recording [s].
         """
         listed = [measure for measure in found if measure.probability >= LIKELY]
         reasons: dict[Kind, str] = {}

@@ -49,10 +49,10 @@ class _Stop(NamedTuple):
     """A stop of the program at the end of a move.
 
     Attributes:
-        number: of the move, from 0.
+        number: number of the move, from 0.
         q: joint positions [n], rad.
-        lines: of the move in the program; empty if unknown.
-        power: of holding the arm there, whole arm at the supply [W].
+        lines: lines of the move in the program; empty if unknown.
+        power: power of holding the arm at the stop, whole arm at the supply [W].
         std: [W].
     """
 
@@ -78,9 +78,9 @@ def pose_measures(
     """A measure for each wait that could be spent in a cheaper pose of the same program.
 
     Args:
-        model: of the arm, in the session of the recording.
-        cycle: of the program; waits that must stay are left alone.
-        cycles: of this kind in the recording.
+        model: model of the arm, in the session of the recording.
+        cycle: recorded cycle of the program; waits that must stay are left alone.
+        cycles: number of cycles of this kind in the recording.
         log: what the arm did, with the powers at its rests.
         wall: power at the mains.
         payload: the actual payload, where it is known; None for the payload that was set.
@@ -105,11 +105,11 @@ class _MovedWait(NamedTuple):
     """A wait of the program that is moved behind another stop, per cycle.
 
     Attributes:
-        seconds: of all steps that its line runs [s].
-        power: of holding the arm now, whole arm at the supply [W].
-        where: where the wait is now.
-        to: where it is moved.
-        std: of what is saved [J].
+        seconds: duration of all waits that its line runs [s].
+        power: power of holding the arm at the present stop, whole arm at the supply [W].
+        where: place of the wait at present.
+        to: place to which the wait is moved.
+        std: standard deviation of the saved energy [J].
     """
 
     seconds: float
@@ -150,10 +150,10 @@ def _moved_wait(
     """A wait of the program, moved to the stop where the arm is held most cheaply.
 
     Args:
-        cycle: of the program.
-        stops: of the cycle.
-        places: of the wait in the cycle, by numbers of the move and of the wait.
-        energy: of the cycle at the supply [J].
+        cycle: recorded cycle of the program.
+        stops: stops of the cycle.
+        places: places of the wait in the cycle, by numbers of the move and of the wait.
+        energy: energy of the cycle at the supply [J].
     """
     # With the standard deviation: of two stops of equal power, the more certain one.
     to = min(stops, key=lambda stop: stop.power + stop.std)
@@ -239,7 +239,7 @@ def pause_measures(
     """The measure of switching the arm off in its long pauses, if there are any.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         log: what the arm did.
         wall: power at the mains.
         switching: what switching off and on takes on this arm; None where no recording

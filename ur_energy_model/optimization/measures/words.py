@@ -117,7 +117,7 @@ def text_lines(
     """Measures as lines of text; further lines of a measure are indented below its first one.
 
     Args:
-        measures: of one or several recordings.
+        measures: measures of one or several recordings.
         tariff: cost and CO2 of energy.
         named: whether each measure has the name of its recording.
     """
