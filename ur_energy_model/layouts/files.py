@@ -52,8 +52,8 @@ class Curve(NamedTuple):
     """A curve of a plot.
 
     Attributes:
-        name: of its entry in the topic energy, such as "total" or a joint.
-        field: of this entry, ENERGY or POWER.
+        name: name of the entry in the topic energy, such as "total" or a joint.
+        field: field of the entry, ENERGY or POWER.
         legend: text beside the plot.
     """
 
@@ -67,8 +67,8 @@ class ArmTopics:
     """Topics, frames and plots of one arm.
 
     Attributes:
-        joint_names: of the robot, without prefix [n].
-        namespace: of the nodes; empty for none.
+        joint_names: names of the robot's joints, without prefix [n].
+        namespace: namespace of the nodes; empty for none.
         tf_prefix: parameter tf_prefix of the nodes, with which the names of joints and
             frames begin. Any characters are allowed: the topic energy and the frames keep
             them.
@@ -157,7 +157,7 @@ def foxglove_layout(arm: ArmTopics) -> str:
     in 3D needs robot_description as a topic, and its transforms.
 
     Args:
-        arm: whose topics are shown.
+        arm: arm whose topics are shown.
 
     Returns:
         JSON.
@@ -203,9 +203,10 @@ def _plot_panel(arm: ArmTopics, title: str, curves: Sequence[Curve]) -> dict[str
     no names of entries.
 
     Args:
-        arm: whose topic energy has the curves.
-        title: of the panel.
-        curves: at most as many as there are COLORS; further curves are not shown.
+        arm: arm whose topic energy contains the curves.
+        title: heading of the panel.
+        curves: curves of the plot, at most as many as there are COLORS; further curves
+            are not shown.
     """
     places = energy_names(arm.joints)
     paths: list[dict[str, Any]] = []
@@ -235,7 +236,7 @@ def _arm_in_3d(arm: ArmTopics) -> dict[str, Any]:
     """The configuration of the 3D panel: grid, robot model, and spheres of the powers.
 
     Args:
-        arm: whose robot_description and energy/markers are shown.
+        arm: arm whose robot_description and energy/markers are shown.
     """
     grid = {
         "visible": True,
@@ -275,7 +276,7 @@ def _stacked(names: Sequence[str]) -> Any:
     """Panels of equal height in one column, as a tree of splits of two.
 
     Args:
-        names: of the panels, from above; at least one.
+        names: names of the panels, from above; at least one.
     """
     if len(names) == 1:
         return names[0]
@@ -322,7 +323,7 @@ def live_layout(arm: ArmTopics) -> str:
     """Layout of PlotJuggler that subscribes to the topic energy in ROS, as XML.
 
     Args:
-        arm: whose energies are plotted.
+        arm: arm whose energies are plotted.
     """
     root, plugin = _streaming(arm, STREAMER)
     for name, value in {**SUBSCRIBER, "selected_topics": arm.energies}.items():
@@ -334,7 +335,7 @@ def server_layout(arm: ArmTopics) -> str:
     """Layout of PlotJuggler that subscribes to energy of a Foxglove server, as XML.
 
     Args:
-        arm: whose energies are plotted.
+        arm: arm whose energies are plotted.
     """
     root, plugin = _streaming(arm, FOXGLOVE_STREAMER)
     client = Xml.SubElement(plugin, "foxglove_client", FOXGLOVE_CLIENT)
@@ -346,7 +347,7 @@ def bag_layout(arm: ArmTopics) -> str:
     """Layout of PlotJuggler for a bag that is open already, as XML.
 
     Args:
-        arm: whose energies are plotted.
+        arm: arm whose energies are plotted.
     """
     root = _plots(arm)
     Xml.SubElement(root, "Plugins")
@@ -358,7 +359,7 @@ def _streaming(arm: ArmTopics, streamer: str) -> tuple[Xml.Element, Xml.Element]
     """A layout that starts a streamer.
 
     Args:
-        arm: whose energies are plotted.
+        arm: arm whose energies are plotted.
         streamer: name of the plugin.
 
     Returns:
@@ -378,7 +379,7 @@ def _plots(arm: ArmTopics) -> Xml.Element:
     Plots have no limits, so that they zoom to their curves.
 
     Args:
-        arm: whose energies are plotted.
+        arm: arm whose energies are plotted.
     """
     root = Xml.Element("root")
     widget = Xml.SubElement(
@@ -430,8 +431,8 @@ def rviz_layout(arm: ArmTopics) -> str:
     """The configuration of rviz: grid, robot model, and spheres of the powers.
 
     Args:
-        arm: whose robot_description and energy/markers are shown; the frame of its base
-            is the fixed frame.
+        arm: arm whose robot_description and energy/markers are shown; the frame of its
+            base is the fixed frame.
 
     Returns:
         YAML.
@@ -506,7 +507,7 @@ def layout_files(arm: ArmTopics) -> dict[str, str]:
     """All layout files of an arm.
 
     Args:
-        arm: whose topics and frames the layouts name.
+        arm: arm whose topics and frames the layouts name.
 
     Returns:
         Text of each file, by its path relative to the folder of the layouts.
