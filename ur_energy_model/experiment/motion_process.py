@@ -349,7 +349,7 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
 
     Args:
         control: control interface of ur_rtde.
-        pipe: for messages.
+        pipe: connection on which messages arrive.
         order: the move.
     """
     if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
@@ -384,7 +384,7 @@ def _follow(
     Args:
         control: control interface of ur_rtde.
         clock: timestamps of the controller [s], cycle by cycle.
-        pipe: for messages and reports.
+        pipe: connection for messages and reports.
         order: the trajectory.
         period: cycle of the controller [s].
     """

@@ -261,7 +261,7 @@ class EnergyAccuracy:
 
     Args:
         regressor: regressor of the arm, n joints.
-        reflected_inertia: nominal, joint side [n], kg m^2.
+        reflected_inertia: nominal reflected inertias, joint side [n], kg m^2.
         reference: typical motions whose currents are to be predicted.
         joints: numbers of the joints that count; None for all.
     """
