@@ -90,7 +90,7 @@ class ArmKinematics:
         """Joint positions for a pose, by damped least squares (Nakamura and Hanafusa 1986).
 
         Args:
-            pose: of the tool centre point in the base frame [6].
+            pose: pose of the tool centre point in the base frame [6], m and rad.
             near: joint positions at which the search starts [n], rad.
             tool: tool centre point in the flange frame [6].
 

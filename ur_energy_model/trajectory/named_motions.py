@@ -211,7 +211,7 @@ class Planner:
         """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear.
 
         Args:
-            seed: of the random choices.
+            seed: seed of the random choices.
             count: number of positions.
         """
         random = np.random.default_rng(seed)
