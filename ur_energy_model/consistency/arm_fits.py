@@ -75,7 +75,7 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
         None without a usable sample.
 
     Raises:
-        MissingFieldError: without target_moment, or without any position and speed.
+        MissingFieldError: target_moment is missing, or every pair of position and speed.
     """
     columns = TorqueColumns(robot)
     layout = RowLayout(columns.width)

@@ -147,7 +147,7 @@ def _contradictions(
         evidence: fits of the samples.
         info: metadata of the recording.
         robot: the arm that is stated.
-        stated: the statement; None for the one of the recording.
+        stated: statement of the arm; None for the statement of the recording.
         remedy: remedy with {options} in place of the option that names the right arm.
     """
     if not evidence.doubts(robot):
@@ -184,7 +184,8 @@ class ArmTypeMonitor:
         robot: the arm that is stated.
 
     Attributes:
-        contradiction: between the stated arm and the samples; None while none was found.
+        contradiction: contradiction between the stated arm and the samples; None while
+            none was found.
     """
 
     def __init__(self, robot: RobotDescription) -> None:

@@ -208,7 +208,7 @@ def torque_rows(
         Rows [samples, n, 2 width + 4] and positions [samples, n], rad, of each block.
 
     Raises:
-        MissingFieldError: without target_moment, or without any position and speed.
+        MissingFieldError: target_moment is missing, or every pair of position and speed.
     """
     telemetry.require("target_moment", purpose=_PURPOSE)
     telemetry = telemetry.distinct()

@@ -72,7 +72,8 @@ class EffortStream:
         unit: unit in which efforts are used now; None while they are not.
         verdict: what the efforts are, by the samples so far; None before any were
             compared.
-        contradiction: between the stated unit and the motion; None without one.
+        contradiction: contradiction between the stated unit and the motion; None without
+            one.
     """
 
     def __init__(

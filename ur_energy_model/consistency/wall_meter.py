@@ -341,8 +341,8 @@ def _of_means(means: Sequence[MeterMeans]) -> tuple[str, str, str] | None:
     """The contradiction of the mean power, its evidence and its remedy; None without one.
 
     Args:
-        means: by the views of the readings; the contradiction must hold in each view, for
-            every pair of delay and averaging time.
+        means: mean powers by the views of the readings; the contradiction must hold in
+            each view, for every pair of delay and averaging time.
     """
     first = means[0]
     reading = first.reading
