@@ -136,8 +136,8 @@ class BaseParameterFit:
     Args:
         robot: the arm, n joints.
         gravity: gravity in the base frame [3], m/s^2.
-        torque_source: where the torque comes from; with "measured_torque" the motions
-            carry the torque, joint side, N m, in place of their current.
+        torque_source: source of the torque; with "measured_torque" the motions carry the
+            torque, joint side, N m, in place of their current.
         torque_constant: motor side [n], N m/A, for "current"; None for the robot file's.
         choose: names the base columns; None for the usual ones.
     """

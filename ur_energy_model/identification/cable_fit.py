@@ -236,7 +236,7 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     beyond = left @ np.linalg.pinv(columns, rcond=1e-8, hermitian=True)
     squares = beyond @ left.T
     rank = int(np.linalg.matrix_rank(columns))
-    free = max((n + 1) * rank - 3 * n, 1)  # free coefficients less those of the chain
+    free = max((n + 1) * rank - 3 * n, 1)  # free coefficients less 3 n of the chain
     misfit = float(np.trace(squares @ weight)) / free / inflation
     worst = int(np.argmax((np.diag(squares) / np.diag(noise))[DROPS]))
     return CableFit(

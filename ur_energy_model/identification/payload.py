@@ -113,7 +113,7 @@ def _require_one_payload(recording: Recording) -> None:
     """Refuse a recording that cannot be used, or whose payload changes.
 
     Raises:
-        IdentificationError: with reason and remedy.
+        IdentificationError: the recording cannot be used, or its payload changes.
     """
     recording.quality.require_usable()
     if len(recording.quality.payloads) > 1:

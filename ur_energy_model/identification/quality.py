@@ -189,7 +189,7 @@ class Quality:
         """Refuse a recording that would give a wrong model.
 
         Raises:
-            IdentificationError: with reason and remedy.
+            IdentificationError: the recording cannot be used.
         """
         if self.refusal is not None:
             raise IdentificationError(f"{self.source}: {self.refusal}")

@@ -103,7 +103,8 @@ class TorqueInformation:
         out.
 
         Raises:
-            MissingFieldError: without target_moment, or without any position and speed.
+            MissingFieldError: target_moment is missing, or every pair of position and
+                speed.
         """
         targets = has_targets(telemetry)
         for rows, position in torque_rows(telemetry, columns):
