@@ -50,12 +50,12 @@ class FoundCycles(NamedTuple):
     """Complete cycles of a recording.
 
     Attributes:
-        found_by: what showed them; "whole" if the recording is one cycle.
+        found_by: what showed the cycles; "whole" if the recording is one cycle.
         moves: moves of each cycle, the same number in all.
         ends: samples at which the dwells after the last moves of the cycles end.
         closed: whether a cycle ends where it starts.
-        runs: for each move of a cycle, all runs of the move: in the complete cycles,
-            and in incomplete ones beside them.
+        runs: all runs of each move of a cycle: in the complete cycles, and in incomplete
+            cycles between them.
         others: moves between the cycles that are other work.
         lead: standstill before the first move that belongs to its begin [s].
     """

@@ -173,7 +173,7 @@ class Periodic(NamedTuple):
         first: departure that begins the first cycle.
         last: last departure from the same point as the departure a cycle before.
         path: length of the path of every joint in a cycle [joints], rad.
-        inside: which departures begin a part of such cycles [departures].
+        inside: mask of the departures that begin a part of such cycles [departures].
     """
 
     period: int

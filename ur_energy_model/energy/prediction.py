@@ -238,7 +238,7 @@ def _check_limits(
     """Refuse motions [samples, n], rad, rad/s, rad/s^2, beyond the limits, such as in degrees.
 
     Raises:
-        InputError: with the joint and its limit.
+        InputError: a motion exceeds a limit; the error names joint and limit.
     """
     fastest = SPEED_TOLERANCE * robot.max_velocity
     _, most_qdd = rated_limits(robot)["target_qdd"]

@@ -230,7 +230,7 @@ class ProgramProfile:
 
         Args:
             part: node or line; its key gives the number of executions.
-            own: which positions in the program belong to the part [places].
+            own: mask of the positions in the program that belong to the part [places].
         """
         counted = self.counted
         channels = counted.channels
@@ -282,7 +282,7 @@ def _sums_of_cycles(energies: Sequence[Array], own: Mask) -> Array:
     Args:
         energies: energies of each cycle by position, J; as many of the first positions as
             were known at the end of the cycle.
-        own: which positions are summed [places].
+        own: mask of the positions that are summed [places].
     """
     return np.array([energy[own[: len(energy)]].sum() for energy in energies])
 

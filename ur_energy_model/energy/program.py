@@ -110,7 +110,7 @@ class Names(Sequence[str]):
 
     Args:
         names: the few names.
-        numbers: for each line, the number of its name among them.
+        numbers: index of each line's name among the names.
     """
 
     def __init__(self, names: Sequence[str], numbers: array[int]) -> None:

@@ -132,7 +132,7 @@ class Counters:
         bit of an exponent is found.
 
         Raises:
-            ValueError: with the reason.
+            ValueError: a counter is impossible; the text is the reason.
         """
         if not 0 <= self.number < LARGEST_NUMBER:
             raise ValueError("impossible number")

@@ -243,7 +243,7 @@ class _Stretches(NamedTuple):
         unexplained: Array,
         sensitivities: Array,
     ) -> _Stretches:
-        """The stretches of samples; arguments as those of `StandbyFollower.update`."""
+        """The stretches of samples; arguments as for `StandbyFollower.update`."""
         number = np.floor(time / BLOCK)
         starts = run_starts(number)
         changes = steps[:, None] * sensitivities

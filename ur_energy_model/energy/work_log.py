@@ -31,7 +31,7 @@ LOG_FIELDS: tuple[str, ...] = (
     "actual_digital_output_bits",
     LINE,
 )
-"""RTDE fields that a log uses beside those of the calculator, where the source has them."""
+"""RTDE fields that a log uses beside the fields of the calculator, where the source has them."""
 
 SETTLING = 0.15
 """Begin of a rest that is left out of the power of holding, as the arm still swings [s]."""
