@@ -18,8 +18,9 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
     """Held-out error, intervals and version of the model over the time of the attempts.
 
     Args:
-        attempts: at least one attempt, in order of time. The controller's time may start
-            anew between two of them; this gap counts as no time.
+        attempts: attempts of the learner, at least one, in order of time. The
+            controller's time may start anew between two attempts; this gap counts as no
+            time.
         joint_names: names of the joints from base to tool.
     """
     times = np.array([attempt.time for attempt in attempts])

@@ -430,7 +430,7 @@ class Learner:
                 reason=f"{names} exchanged: another torque constant is stated",
             )
         )
-        # The next candidate is due after the same time as the one of a first model.
+        # The next candidate is due after the same time as after a first model.
         self._restarted = self._learned.seconds
         self._due = self._restarted + SCHEDULE[0]
 
