@@ -56,7 +56,7 @@ class Panel:
     """One pair of axes.
 
     Attributes:
-        title: above the axes; none if empty.
+        title: heading above the axes; empty for none.
         lines: curves and clouds from back to front.
         joint: index of the joint that the panel shows; None for the whole arm.
         note: short result shown inside, such as "R² 0.998"; none if empty.
@@ -93,7 +93,7 @@ class LineChart(Chart):
         x_label: quantity and unit of the x axes.
         y_label: quantity and unit of the y axes, unless a panel has another label.
         panels: panels in reading order.
-        columns: at most this many panels side by side on a wide page.
+        columns: largest number of panels side by side on a wide page.
         equal: whether x and y have one scale (paths in space).
         log_y: logarithmic y axis.
         common_y: whether all panels have one y range.
@@ -182,8 +182,9 @@ class IntervalChart(Chart):
 
     Attributes:
         categories: names of the joints.
-        panels: of each parameter title, unit, and a row for each joint that has it [rows, 4]:
-            index of the joint, value, half width of the interval, prior value or NaN.
+        panels: title, unit and rows of each parameter, with a row for each joint that has
+            the parameter [rows, 4]: index of the joint, value, half width of the
+            interval, prior value or NaN.
     """
 
     categories: Sequence[str]
@@ -195,7 +196,7 @@ class HeatPanel:
     """A grid of coloured cells.
 
     Attributes:
-        title: above the grid.
+        title: heading above the grid.
         rows: names of the rows.
         cells: names of the cells [rows][columns].
         values: what the colours show [rows, columns]; NaN for no cell.

@@ -150,7 +150,7 @@ def _sheet(
         columns: number of columns of axes.
         height: height of a row [inch].
         handles: entries of the legend.
-        shared: which axes have common ranges, as for `Figure.subplots`.
+        shared: axes with common ranges, as for `Figure.subplots`.
     """
     caption = "\n".join(wrap(chart.caption, 130))
     below = 0  # lines of a legend below the caption
