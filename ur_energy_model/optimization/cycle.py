@@ -379,7 +379,7 @@ def with_rest(
 
     Args:
         stretch: the move.
-        duration: of the standstill [s].
+        duration: duration of the standstill [s].
         payload: payload in the standstill; None for the payload of the model.
     """
     if duration <= SHORTEST_REST:
@@ -444,8 +444,8 @@ class StretchEnergy(NamedTuple):
         sensitivity: change of the energy per standard deviation of each independent error
             of the parameters [errors], J.
         peak_power: largest power [W].
-        time: since the start of the cycle [k], s.
-        torque: of the joints, friction included, joint side [k, n], N m.
+        time: time since the start of the cycle [k], s.
+        torque: torques of the joints, friction included, joint side [k, n], N m.
     """
 
     stretch: Stretch
