@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from ur_energy_model.cli.parser import Call
 
 # With many small matrices, linear algebra threads only wait for each other (ten times
-# slower on a busy machine). Must be set before numpy is imported.
+# slower on a busy machine). numpy reads the variable when it is imported, so that it is
+# set before.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DONE = 0
+"""Exit code of a command that has done all its work."""
 REFUSED = 1
+"""Exit code of a command that an error of the operating system has stopped."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,9 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if arguments is None else arguments
         command, rest = chosen_command(words)
         name = f"{PROGRAM} {command.name}"
-        from ur_energy_model.cli.parser import (
-            call_of,  # not needed for a list of commands
-        )
+        # A list of commands, which ends the program above, needs no parser.
+        from ur_energy_model.cli.parser import call_of
 
         call = call_of(command, rest)
         with raised_once():
@@ -70,6 +72,9 @@ def _outcome(call: Call, name: str) -> int:
 
     Returns:
         The exit code.
+
+    Raises:
+        EndRequest: the terminal of this process was closed.
     """
     from ur_energy_model.cli.kinds import check_kinds
 
@@ -91,7 +96,7 @@ def _outcome(call: Call, name: str) -> int:
         place = "" if error.filename is None else f"{error.filename}: "
         problem = f"{place}{error.strerror or error}; check path and disk"
         print(one_line(f"{name}: {problem}"), file=sys.stderr)
-        if error.filename is None:
+        if error.filename is None:  # a write into an open file failed, such as stdout
             _discard_output()
         return REFUSED
 

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 
 WIDTH = 80  # columns of tables outside a terminal, and of descriptions in help texts
-LONG_HEADING = 7  # headings of tables that are longer may be broken into lines
-
-
+LONG_HEADING = 7
+"""Characters of a line of a heading; longer headings of tables may be broken into lines."""
+QUIET = 1.0
+"""Time after which a task is named on stderr where there is no bar [s]."""
 _NO_NUMBER = re.compile(r"(?<![\w./\"-])[-+]?(?:nan|inf)(?![\w./\"-])")
 """A formatted NaN or infinity, which is not a part of a word, a path or a quoted text."""
 
@@ -59,6 +60,9 @@ def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
         names: names of attributes, separated by blanks; "rms=torque_rms" is the attribute
             `torque_rms` with the key "rms".
         further: entries that are added.
+
+    Returns:
+        The values by key, in the order of the names.
     """
     found: dict[str, Any] = {}
     for word in names.split():
@@ -103,6 +107,12 @@ def warn(warnings: Iterable[str]) -> None:
         note(f"warning: {warning}")
 
 
+def ask(question: str) -> str:
+    """Ask the user on stderr; returns the line that is typed, without its end."""
+    print(one_line(question), end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
 def defined(title: str, entries: Mapping[str, str], column: int | None = None) -> str:
     """A heading, and terms with their descriptions side by side, as text for people.
 
@@ -112,7 +122,7 @@ def defined(title: str, entries: Mapping[str, str], column: int | None = None) -
         column: where descriptions begin; None for two blanks behind the longest term.
     """
     if column is None:
-        column = 4 + max(map(len, entries))
+        column = len("  ") + max(map(len, entries)) + len("  ")
     lines = [f"{title}:"]
     for term, description in entries.items():
         entry = textwrap.fill(
@@ -125,19 +135,13 @@ def defined(title: str, entries: Mapping[str, str], column: int | None = None) -
     return "\n".join(lines)
 
 
-# Tables. What fits the width of the terminal, or WIDTH elsewhere, is printed as it is;
-# else `_narrower` makes the table narrower, step by step.
+# Tables. A table that fits the width of the terminal, or WIDTH elsewhere, is printed as it
+# is; else `_narrower` makes the table narrower, step by step.
 
 _NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")
 """A cell with a number or "-", which must stay in one line."""
 JOINT = "_joint"
 """End of the name of a joint, which is left out where a table is too wide."""
-
-
-def ask(question: str) -> str:
-    """Ask the user on stderr; returns the line that is typed, without its end."""
-    print(one_line(question), end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip()
 
 
 def print_table(
@@ -163,10 +167,10 @@ def print_table(
     console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDTH)
-    measured = console.options.update(width=10 * WIDTH)
+    unlimited = console.options.update(width=10 * WIDTH)  # no limit to a measured width
     for narrower in _narrower(headings, cells):
         table = _table(one_line(title), *narrower)
-        needed = Measurement.get(console, measured, table)
+        needed = Measurement.get(console, unlimited, table)
         if needed.maximum <= console.width:
             break
     if not console.is_terminal:  # sentences may be folded, numbers and names of rows not
@@ -196,7 +200,8 @@ def _narrower(headings: list[str], cells: list[list[str]]) -> Iterator[_Layout]:
     for first, *others in cells:
         short.append([first.removesuffix(JOINT), *others])
     yield headings, short, space
-    # What is wider than its longest word is then a sentence, and can be folded.
+    # With a word a line, headings of numbers are as narrow as their longest word. Only
+    # columns of text are wider than their longest word then; these can be folded.
     words: list[str] = []
     for heading, is_number in zip(headings, _numeric(headings, short), strict=True):
         words.append(heading.replace(" ", "\n") if is_number else heading)
@@ -210,19 +215,22 @@ def _broken(headings: list[str], cells: list[list[str]]) -> Iterator[list[str]]:
     LONG_HEADING.
 
     Args:
-        headings: headings of the columns.
+        headings: headings of the columns, which stay as they are.
         cells: cells by row.
+
+    Yields:
+        All headings after each step.
     """
     headings = list(headings)
     numeric = _numeric(headings, cells)
     while True:
         widest = None  # the column with the longest heading that can be broken
-        most = LONG_HEADING
+        largest_width = LONG_HEADING
         for column, heading in enumerate(headings):
             width = max(map(len, heading.split("\n")))
-            if numeric[column] and " " in heading and width > most:
+            if numeric[column] and " " in heading and width > largest_width:
                 widest = column
-                most = width
+                largest_width = width
         if widest is None:
             return
         before, _, behind = headings[widest].rpartition(" ")
@@ -257,12 +265,12 @@ def _table(title: str, headings: list[str], cells: list[list[str]], space: int) 
     table.padding = (0, space)
     numeric = _numeric(headings, cells)
     for column, heading in enumerate(headings):
-        named = column == 0 and all(" " not in row[0] for row in cells)
+        names_rows = column == 0 and all(" " not in row[0] for row in cells)
         table.add_column(
             heading,
             justify="left" if column == 0 else "right",
             overflow="fold",  # a number without its last digits would be another one
-            no_wrap=named or numeric[column],
+            no_wrap=names_rows or numeric[column],
         )
     for row in cells:
         table.add_row(*row)
@@ -303,9 +311,6 @@ def print_objects(
     print_table(title, tuple(columns), rows)
 
 
-QUIET = 1.0  # time after which a task that takes long is named where there is no bar [s]
-
-
 @contextmanager
 def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show the progress of a task on stderr: a bar in a terminal, elsewhere one line.
@@ -314,8 +319,8 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         title: title of the task.
 
     Yields:
-        A function that shows how far the task is: it takes the fraction that is done (0
-        to 1, NaN if unknown) and, where it changes, what is being done.
+        A function that shows how far the task is. Its arguments are the fraction that is
+        done (0 to 1, NaN if unknown) and, where the title changes, the new title.
     """
     from rich import progress as rich
     from rich.console import Console
@@ -332,10 +337,10 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     )
     task = bar.add_task(one_line(title), total=1.0)
     began = time.monotonic()
-    named = not bar.disable
+    named = not bar.disable  # whether the user has seen the title
 
     def report(fraction: float, text: str | None = None) -> None:
-        """Show a fraction, and the text if it is not None."""
+        """Show a fraction that is done, and a new title if it is not None."""
         nonlocal named
         if math.isfinite(fraction):
             bar.update(task, total=1.0, completed=fraction)

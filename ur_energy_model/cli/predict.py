@@ -68,7 +68,7 @@ def predict(given: Given) -> None:
 
 
 def _with_recorded_setup(chosen: ChosenModel, session: Path) -> EnergyModel:
-    """The model; a generic one gets mounting and payload from a recording.
+    """The chosen model, where a generic one gets mounting and payload from a recording.
 
     Args:
         chosen: the model as the user has named it.
@@ -77,7 +77,7 @@ def _with_recorded_setup(chosen: ChosenModel, session: Path) -> EnergyModel:
     Raises:
         UrEnergyError: the recording cannot be used.
     """
-    if chosen.path is not None:
+    if chosen.path is not None:  # a model file states its setup
         return chosen.model
     setup = evaluation.recorded_setup(chosen.model, session)
     return replace(chosen.model, setup=setup, setup_source="recorded")
@@ -112,7 +112,7 @@ def _print(energy: PlanEnergy, trajectory: Path, chosen: ChosenModel) -> None:
 
 
 def _note_validity(chosen: ChosenModel, payload: Payload | None) -> None:
-    """Print for which sessions and setups the prediction holds, without --session.
+    """Print for which sessions and setups a prediction without --session holds.
 
     Args:
         chosen: the model; a generic one states neither mounting nor payload.

@@ -40,12 +40,12 @@ from ur_energy_model.report.profile import (
 from ur_energy_model.report.render import render
 from ur_energy_model.rooms import Given
 
-SHOWN = 8
+SHOWN_COLUMNS = 8
 """Columns of the table of nodes in a terminal; the page has more, per cycle and joint."""
 BAR = 12
 """Cells of the longest bar in the listing of a script."""
-SHARE_SHOWN = 0.005
-"""Least share of the energy with which a line of the script has a bar."""
+LEAST_SHARE = 0.005
+"""Least share of the energy of the program with which a line of the script has a bar."""
 WIDEST_LINE = 160
 """Characters of a line of the listing."""
 
@@ -63,8 +63,8 @@ def run(given: Given) -> None:
     shifts = () if options.shifts is None else shift_starts(options.shifts)
     zone = time_zone(options.time_zone)
     found = _profile(options.bag, options.script, chosen, options, shifts, zone)
-    doubted = payload_contradictions(chosen.model, options.bag)
-    found = replace(found, contradictions=(*doubted, *found.contradictions))
+    of_payload = payload_contradictions(chosen.model, options.bag)
+    found = replace(found, contradictions=(*of_payload, *found.contradictions))
     changes: list[dict[str, Any]] = []
     words = ""
     content: dict[str, Any] = {"model": chosen.entry, **found.as_json()}
@@ -93,10 +93,11 @@ def run(given: Given) -> None:
 
 
 def _checked_page(options: ProfileOptions) -> Path | None:
-    """The page to write, None for none.
+    """The HTML page to write; None for no page.
 
     Raises:
-        InputError: an output exists, or a script without the recording of its program.
+        InputError: an output exists, or a script of another version is stated without its
+            recording.
     """
     if options.compare_script is not None and options.compare is None:
         problem = "is of the other recording"
@@ -147,7 +148,7 @@ def _write_files(folder: Path, found: ProgramProfile, content: Mapping[str, Any]
     """Write profile.json, and profile.folded for viewers of flame graphs.
 
     A line of profile.folded is a stack, its parts separated by semicolons, and its energy
-    [J]. These viewers do not draw negative energies, so that what was fed back is zero.
+    [J]. These viewers do not draw negative energies; 0 stands for energy that was fed back.
 
     Args:
         folder: folder for the files.
@@ -175,7 +176,8 @@ def _print(
     title = f"{program}: {found.energy:.1f} J in {found.duration:.1f} s"
     nodes = part_table(title, found, found.nodes())
     if nodes.rows:
-        print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
+        shown_rows = [row[:SHOWN_COLUMNS] for row in nodes.rows]
+        print_table(title, nodes.columns[:SHOWN_COLUMNS], shown_rows)
     else:
         print_line(title)
     print_line(f"total: {found.total_source.words(found.explained_share)}")
@@ -199,14 +201,14 @@ def _print_script(profile: ProgramProfile, lines: Sequence[Mapping[str, Any]]) -
         profile: profile of the program.
         lines: entries of its JSON, one for each line that took energy.
     """
-    rows = {row["lines"][0]: row for row in lines}
-    most = max((row["energy"] for row in rows.values()), default=0.0)
+    rows = {row["lines"][0]: row for row in lines}  # by number of the line
+    largest_energy = max((row["energy"] for row in rows.values()), default=0.0)
     for number in profile.listed():
         row = rows.get(number)
         joules = ""
         bar = ""
-        if row is not None and (row["share"] or 0.0) >= SHARE_SHOWN:
+        if row is not None and (row["share"] or 0.0) >= LEAST_SHARE:
             joules = f"{row['energy']:.1f}"
-            bar = "█" * round(BAR * row["energy"] / most)
+            bar = "█" * round(BAR * row["energy"] / largest_energy)
         line = f"{number:5d} {joules:>9} {bar:<{BAR}} {profile.shown(number)}"
         print_line(line[:WIDEST_LINE])
