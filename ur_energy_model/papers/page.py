@@ -293,7 +293,7 @@ def _chapter(result: PaperResult, place: Callable[[str], str]) -> list[str]:
 
     Args:
         result: results for the paper.
-        place: as in `markdown`.
+        place: function of the path of a picture seen from the page, as in `markdown`.
     """
     paper = result.paper
     arms = list(dict.fromkeys(row["robot"] for each in result.items for row in each.rows))

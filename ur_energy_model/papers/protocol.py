@@ -115,13 +115,13 @@ class Paper:
 
     Attributes:
         key: protocol, "s0" to "s4".
-        title: of the paper.
+        title: title of the paper.
         source: authors, journal, DOI.
-        items: in the order of the paper.
+        items: tables, figures and sections, in the order of the paper.
         inputs: numbers that the protocol needs and no row shows, and texts that rows
             share.
         summary: sentences: what holds, what does not, and what this package adds.
-        errata: in the order of the paper.
+        errata: errors in the paper, in the order of the paper.
     """
 
     key: str
@@ -161,7 +161,7 @@ class Paper:
         """A row of the verdict with the value found here.
 
         Args:
-            key: of the published row.
+            key: key of the published row.
             here: value found on this arm: a number, several numbers, a word, or None.
             evidence: False where simulator and model share the constant.
             note: words about a value that does not agree.
@@ -224,7 +224,7 @@ class ResultRow(PublishedRow):
     """A published row with the value found on an arm: one row of a verdict.
 
     Attributes:
-        key: of the published row.
+        key: key of the published row.
         here: value found on this arm.
         place: table, figure, equation or section of the paper, such as "Table V".
         evidence: False where simulator and model share the constant.
@@ -317,7 +317,7 @@ class Outcome:
         robot: name of the arm.
         simulated: whether the arm is simulated.
         rows: published values with the values found on the arm.
-        warnings: for the user, one sentence each.
+        warnings: warnings for the user, one sentence each.
         pictures: file in the output folder and caption of each picture.
     """
 
@@ -424,7 +424,7 @@ class ProtocolRun:
         mount: mounts a payload of a mass [kg] on the flange, or asks the user to do so;
             None where nobody can.
         progress: called with a fraction and a text.
-        seed: of all random choices.
+        seed: seed of all random choices.
         design_seconds: time limit of a design [s].
         simulated: whether the arm is simulated.
         paper_settings: design with the limits and the genetic algorithm of the paper.
@@ -432,7 +432,7 @@ class ProtocolRun:
         draw: whether pictures are drawn.
         campaign: s1 only: also the warm-up and the warm run.
         another: makes further simulated arms; None on a robot.
-        warnings: for the user, collected during the run.
+        warnings: warnings for the user, collected during the run.
         pictures: files in the output folder with their captions, collected during the
             run.
     """
@@ -474,8 +474,8 @@ class ProtocolRun:
         unless a request is given.
 
         Args:
-            name: of the file, without suffix.
-            seed: of the search.
+            name: name of the trajectory file, without suffix.
+            seed: seed of the search.
             request: requirements on the trajectory; None for the usual ones.
             population: individuals of the genetic search.
             binary: whether the genetic search codes in bits.
@@ -529,8 +529,8 @@ class ProtocolRun:
         """Run and record a motion.
 
         Args:
-            name: of the bag in the output folder.
-            motion: to run; the arm first moves to its start.
+            name: name of the bag in the output folder.
+            motion: motion to run; the arm first moves to its start.
             warm_up: time for which the motion is repeated before the recording [s].
 
         Returns:
@@ -547,7 +547,7 @@ class ProtocolRun:
         """Draw a chart for a figure of the paper into the folder of pictures.
 
         Args:
-            chart: to draw; nothing happens where pictures are not drawn.
+            chart: chart to draw; nothing happens where pictures are not drawn.
             place: the figure, such as "Fig. 3".
         """
         if not self.draw:
@@ -562,7 +562,7 @@ class ProtocolRun:
 
         Args:
             candidates: makes a motion from a seed.
-            seed: of the first candidate; further seeds follow in steps of 1000.
+            seed: seed of the first candidate; further seeds follow in steps of 1000.
 
         Raises:
             MotionRefusedError: no candidate passes.

@@ -201,8 +201,8 @@ def _box_chart(
 
     Args:
         quantity: "torque" or "current".
-        unit: of the errors.
-        names: of the n joints.
+        unit: unit of the errors.
+        names: names of the n joints.
         errors: errors of test A and of test B [samples, n].
         size: the joints that are shown.
     """

@@ -72,7 +72,7 @@ def _tensor_of_cylinders(capsules: list[Capsule], mass: float) -> Array:
 
     Args:
         capsules: c capsules in which the cylinders lie.
-        mass: of all cylinders together [kg].
+        mass: mass of all cylinders together [kg].
     """
     ends = np.array([[capsule.start, capsule.end] for capsule in capsules])
     radius = np.array([capsule.radius for capsule in capsules])
@@ -160,7 +160,7 @@ def _motor_rows(
     Args:
         paper: published values.
         robot: type of the arm.
-        inertia: of motor and reducer [n], kg m^2.
+        inertia: inertia of motor and reducer, motor side [n], kg m^2.
         kind: how the inertia was found.
         simulated: whether the arm is simulated.
     """

@@ -63,7 +63,7 @@ class PublishedCurrentModel:
     """Table VI: constants of the current model of n joints, motor side.
 
     Attributes:
-        coefficients: of the columns of `current_columns` [n, 4].
+        coefficients: coefficients of the columns of `current_columns` [n, 4].
         torque_constant: k_t [n], N m/A.
         viscous: k_v [n], N m s/rad.
         coulomb_direct: T_dir, where power flows to the load [n], N m.
@@ -183,7 +183,7 @@ def published_series(
         bag: folder of a bag, or an .mcap file.
         currents: constants of eq. 17.
         motors: constants of eq. 23; None for a series without electrical power.
-        reference: as in `fit_current_model`.
+        reference: whether reference accelerations are used, as in `fit_current_model`.
 
     Raises:
         UrEnergyError: the recording cannot be used.
@@ -259,7 +259,7 @@ def plain_inertia(model: EnergyModel, bag: str | Path, robot: RobotDescription) 
     """Motor plus reducer inertia [n], kg m^2, motor side, by least squares of eq. 9 as printed.
 
     Args:
-        model: mounting and payload are those of the model.
+        model: model of the arm, with its mounting and payload.
         bag: recording with targets: folder of a bag, or an .mcap file.
         robot: type of the arm, with the link tensors to use.
 
@@ -288,7 +288,7 @@ class _LoadedPart(NamedTuple):
     """Consecutive samples with one payload set in the controller, n joints.
 
     Attributes:
-        samples: as recorded.
+        samples: recorded samples.
         link_torque: torque of the links, joint side [samples, n], N m.
         load: torque of links and motors, joint side [samples, n], N m.
     """
@@ -304,10 +304,10 @@ def _loaded_parts(
     """Parts of a recording with their torques without friction.
 
     Args:
-        model: its reflected inertias are those of the motors.
+        model: model of the arm, with the reflected inertias of its motors.
         recording: recording of the arm.
         setups: mounting and payloads of the recording.
-        reference: as in `fit_current_model`.
+        reference: whether reference accelerations are used, as in `fit_current_model`.
     """
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     for motion in recorded_motions(recording.path, recording.cutoff):

@@ -277,7 +277,7 @@ def _energy_rows(
 
     Args:
         paper: published values.
-        key: of the published row.
+        key: key of the published row.
         test: "A" or "B".
         mechanical: mechanical energy of each joint [n], J.
         electrical: electrical energy of each joint [n], J.

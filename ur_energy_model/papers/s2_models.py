@@ -5,7 +5,7 @@
 
 The dynamic model predicts motor currents or joint torques from the motion, by one
 regression per joint (eq. 9-12, 18 and 19). The power model (eq. 13-17, 20 and 21) has
-4n + 1 free coefficients. Errors are those of eq. 22, 23, 25 and 26, over every sample as
+4n + 1 free coefficients. Errors are defined by eq. 22, 23, 25 and 26, over every sample as
 recorded.
 """
 
@@ -65,7 +65,8 @@ class DynamicModel:
     only friction over k_m is known.
 
     Attributes:
-        coefficients: of the columns of each joint [n, columns]; over k_m for currents.
+        coefficients: coefficients of the columns of each joint [n, columns]; over k_m for
+            currents.
         torque_constant: k_m [n], N m/A; None for an arm with torque sensors.
         viscous: k_v [n], N m s/rad.
         coulomb: k_s [n], N m.
@@ -153,7 +154,7 @@ def free_power_columns(time: Array, qd: Array, measured: Array) -> Array:
     The coefficients are P_c, then R, k_t, k_MD and L of all joints.
 
     Args:
-        time: of consecutive samples [samples], s.
+        time: times of consecutive samples [samples], s.
         qd: joint speeds [samples, n], rad/s.
         measured: currents (eq. 16) [samples, n], A, or torques (eq. 17) [samples, n], N m.
     """
@@ -173,9 +174,9 @@ class EcbotTest:
         power: errors of the power that is predicted from the motion alone [W].
         power_from_measured: errors of the power that is predicted from measured currents
             or torques [W].
-        time: since the start of the curves [samples], s.
-        measured_power: [samples], W.
-        model_power: predicted from the motion alone [samples], W.
+        time: time since the start of the curves [samples], s.
+        measured_power: measured power [samples], W.
+        model_power: power that is predicted from the motion alone [samples], W.
     """
 
     dynamics: EcbotErrors
@@ -199,7 +200,7 @@ class Ecbot:
         measured: quantity that the dynamic model predicts.
         samples: number of training samples.
         dynamics: the dynamic model.
-        coefficients: of the power model [4n + 1], see `free_power_columns`.
+        coefficients: coefficients of the power model [4n + 1], see `free_power_columns`.
 
     Raises:
         UrEnergyError: unusable bags, or no samples with both motion and power.

@@ -324,7 +324,7 @@ class Tracking(NamedTuple):
     """Motion of an arm with n joints beside its targets.
 
     Attributes:
-        time: since the start [samples], s.
+        time: time since the start [samples], s.
         actual: position [samples, n], rad.
         error: target minus actual position [samples, n], rad.
         resting: instants at which a pause ends [samples].
@@ -390,7 +390,7 @@ def _error_rows(paper: Paper, name: str, tracking: Tracking) -> list[ResultRow]:
 
     Args:
         paper: published values.
-        name: of the run.
+        name: name of the run.
         tracking: motion of the run.
     """
     error = 1e3 * np.abs(tracking.error)

@@ -136,7 +136,7 @@ def _swing(
     Args:
         session: the run of the simulated robot of the paper.
         drive: published values of joint 3 and the load.
-        mass: of the load [kg].
+        mass: mass of the load [kg].
         units_per_torque: drive units per joint-side torque of joint 3 [1/(N m)].
         random: generator of the noise of the torque values.
     """

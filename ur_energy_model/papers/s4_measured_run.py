@@ -69,9 +69,10 @@ class MeasurementNoise:
     """Standard deviations of white measurement noise.
 
     Attributes:
-        position: of joint positions [rad].
-        speed: of joint speeds [rad/s].
-        torque: of joint torques [n], joint side, N m, or one number for all joints.
+        position: standard deviation of joint positions [rad].
+        speed: standard deviation of joint speeds [rad/s].
+        torque: standard deviation of joint torques [n], joint side, N m, or one number
+            for all joints.
     """
 
     position: float = 0.0

@@ -55,7 +55,7 @@ class PublishedBaseParameters:
     """Inertial base parameters of the paper, [kg m^2] and [kg m], by name such as "mx_2".
 
     Attributes:
-        theoretical: of the simulated links (Table 5).
+        theoretical: parameters of the simulated links (Table 5).
         simulated: recovered from the paper's simulation (Table 5).
         identified: identified on the real robot (Table 9).
     """
@@ -87,7 +87,7 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
     """The paper's simulation and experiment on a simulated arm.
 
     Args:
-        session: the run; its robot is that of the paper.
+        session: the run, with the robot of the paper.
         paper: published values of the protocol.
 
     Returns:

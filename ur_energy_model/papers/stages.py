@@ -119,7 +119,7 @@ class SimulatedCell:
         """Mount a payload without informing the controller.
 
         Args:
-            mass: of the payload [kg]; 0 takes the payload off.
+            mass: mass of the payload [kg]; 0 takes the payload off.
         """
         payload = Payload(mass, np.array(_PAYLOAD_CENTRE)) if mass else _NO_PAYLOAD
         self.arm.carry(payload)
