@@ -67,7 +67,7 @@ class PowerMarkers:
     of the time of a publication.
 
     Args:
-        frame: of the base of the arm.
+        frame: name of the frame of the arm's base.
         joints: number of joints.
     """
 
@@ -91,8 +91,8 @@ class PowerMarkers:
         """The updated message, which the next call updates again.
 
         Args:
-            stamp: of the newest sample.
-            positions: of the joints in the base frame [n, 3], m.
+            stamp: host time of the newest sample.
+            positions: positions of the joints in the base frame [n, 3], m.
             power: electrical powers of the joints [n], W.
             total: power of the whole arm, W.
         """
@@ -133,7 +133,7 @@ class EnergyPublishers:
     Args:
         add_publisher: makes a publisher of a message type and topic.
         joints: names of the joints with the prefix [n].
-        frame: of the base of the arm, with the prefix.
+        frame: name of the frame of the arm's base, with the prefix.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class EnergyPublishers:
         """Messages of one snapshot, by topic.
 
         Args:
-            place: as for `messages`.
+            place: function of the joint origins in the base frame, as for `messages`.
             snapshot: powers and energies.
             nanoseconds: host time of its newest sample, since the epoch.
             values: rows of `energy_values` for this snapshot: energies [J], powers [W]
@@ -269,7 +269,7 @@ class EnergyPublishers:
 
         Args:
             snapshot: powers and energies now.
-            stamp: of the newest sample.
+            stamp: host time of the newest sample.
             model: the model in use, in words.
         """
         if has_subscribers(self._summary):

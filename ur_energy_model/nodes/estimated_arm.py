@@ -56,7 +56,7 @@ class EstimatorCompanion:
 
     Args:
         given: parameters of the node, with the table of the room.
-        lines: of the node, for the operator.
+        lines: writer of the lines of the node, for the operator.
 
     Raises:
         UrEnergyError: parameters with which the room cannot work.
@@ -220,16 +220,16 @@ class EstimatedArm:
         parameters: own parameters of the node.
         robot: name or path; empty for the robot of the model file.
         beside: the companions.
-        lines: for the operator.
+        lines: writer of the lines for the operator.
         lock: guards the estimator against the thread that reads the samples.
         on_cycle: called with each completed cycle.
 
     Attributes:
         robot: description of the arm.
-        path: of the model file, None for the generic model.
+        path: path of the model file, None for the generic model.
         base: the first model: of the file, or the generic one.
-        version: of the model in use, counted by the companion that has made it; 0 for the
-            first model.
+        version: version of the model in use, counted by the companion that has made it; 0
+            for the first model.
         problem: why a changed model file is not used, None if it is.
         estimator: computes powers and energies.
         companions: what rooms do beside it.
@@ -362,7 +362,7 @@ class EstimatedArm:
         """Estimate with a model that a companion has made.
 
         Args:
-            model: of this arm.
+            model: model of this arm.
             version: number of the model, 0 for the first model.
             origin: how it was made, such as "learned from 12.0 min of work".
         """

@@ -245,7 +245,7 @@ class EstimatorNode(ManagedNode):
         """Start estimating once the source names the arm of the samples.
 
         Args:
-            info: of the first samples.
+            info: provenance of the first samples.
 
         Raises:
             ControllerError: the controller does not name its arm; it may do so later, so
@@ -328,7 +328,7 @@ class EstimatorNode(ManagedNode):
         """The source of a driver's joint_states, whose problems the health reports.
 
         Args:
-            subscription: to the topic.
+            subscription: subscription to the topic of the driver.
         """
         given = self.parameters
         assert self._arm is not None, "check_parameters requires the arm for joint_states"

@@ -46,8 +46,8 @@ class EstimatorHealth:
 
     Args:
         parameters: own parameters of the node.
-        companions: of the estimator, which add further figures and statuses.
-        lines: for the operator.
+        companions: companions of the estimator, which add further figures and statuses.
+        lines: writer of the lines for the operator.
 
     Attributes:
         hardware: serial number or type of the arm, or the source.
@@ -142,7 +142,7 @@ class EstimatorHealth:
 
         Args:
             snapshot: powers and energies now; None before the first sample.
-            reader: of the samples; None while the node is not active.
+            reader: reader of the samples; None while the node is not active.
             arm: the arm; None while it is unknown.
 
         Returns:
@@ -163,7 +163,7 @@ class EstimatorHealth:
 
         Args:
             snapshot: powers and energies now; None before the first sample.
-            reader: of the samples; None while the node is not active.
+            reader: reader of the samples; None while the node is not active.
         """
         now = time.monotonic()
         age = None if self._last_arrival is None else now - self._last_arrival
@@ -223,7 +223,7 @@ class EstimatorHealth:
         """Level and text of the status of the source: the first problem that applies.
 
         Args:
-            reader: of the samples; None while the node is not active.
+            reader: reader of the samples; None while the node is not active.
             age: time since the last samples [s]; None before the first.
             unaccounted: time without samples that the counters have [s].
         """
@@ -247,7 +247,7 @@ class EstimatorHealth:
         """Write lines about the source.
 
         Args:
-            reader: of the samples; None while the node is not active.
+            reader: reader of the samples; None while the node is not active.
             robot: type of the arm of the model, with which the type of the arm that the
                 samples name is compared; None if it is unknown.
         """
@@ -280,7 +280,7 @@ class EstimatorHealth:
         """Write the lines at the end, once the reader was stopped and the counters saved.
 
         Args:
-            reader: that was stopped; None if there was none.
+            reader: reader that was stopped; None if there was none.
             arm: None if it was never known.
             last: the final powers and energies; None without any sample.
         """
@@ -373,7 +373,7 @@ def _model(
     Args:
         snapshot: powers and energies now; None before the first sample.
         arm: None while it is unknown.
-        companions: of the estimator, which add figures of their own.
+        companions: companions of the estimator, which add figures of their own.
     """
     beside: dict[str, object] = {}
     for companion in companions:
@@ -420,7 +420,8 @@ def _model_verdict(
     Args:
         snapshot: powers and energies now; None before the first sample.
         arm: the arm.
-        companions: of the estimator, which may follow a drift of the arm.
+        companions: companions of the estimator, one of which may follow a drift of the
+            arm.
     """
     warning = arm.warning
     if warning is not None:

@@ -132,7 +132,7 @@ class IdentificationNode(ManagedNode):
         """Note how far the identification is, and end it if the node is to stop.
 
         Args:
-            fraction: of the work that is done, 0 to 1.
+            fraction: share of the work that is done, 0 to 1.
             text: what is being done; None for the same as before.
 
         Raises:
@@ -165,7 +165,7 @@ def result_statuses(result: Identification) -> list[DiagnosticStatus]:
     """The topic of the result: a status of each joint, and one of the whole arm.
 
     Args:
-        result: of the identification.
+        result: result of the identification.
 
     Returns:
         Constants of each joint with standard deviations, as in the model file, and the
@@ -186,7 +186,7 @@ def errors_of(entry: Mapping[str, Any]) -> str:
     """Errors of a recording in one line: torque, current and power.
 
     Args:
-        entry: of `fit` or `validation` in a model file.
+        entry: entry `fit` or `validation` of a model file.
     """
     parts: list[str] = []
     for name, unit in (("torque", "N m"), ("current", "A")):

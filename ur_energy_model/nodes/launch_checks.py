@@ -106,7 +106,7 @@ def _parameters_in(path: str) -> Iterator[str]:
     """Names of the parameters in a file, of all nodes in it.
 
     Args:
-        path: of a YAML file; content of another form has no parameters.
+        path: path of a YAML file; content of another form has no parameters.
 
     Raises:
         InputError: the file cannot be read, or is not YAML.

@@ -45,7 +45,7 @@ class LaunchArgument(NamedTuple):
     """One DeclareLaunchArgument of a launch file.
 
     Attributes:
-        name: as typed after `ros2 launch ... name:=value`.
+        name: name as users type it after `ros2 launch ...`, as in `name:=value`.
         default: text; None if the user must give a value.
         help: one sentence without a full stop.
         choices: allowed values; empty for any.
@@ -67,7 +67,7 @@ class Started(NamedTuple):
             values.
         nodes: nodes of this package in the process, none for a program of another
             package; a single node gives the process its name.
-        arguments: of the command line.
+        arguments: arguments of the command line.
     """
 
     executable: str
@@ -80,7 +80,7 @@ class LaunchFile(NamedTuple):
     """Content of launch/<name>.launch.py.
 
     Attributes:
-        arguments: in the order in which --show-args has them.
+        arguments: arguments of the launch file, in the order of --show-args.
         start: function of the text of all arguments that yields the processes to start,
             and lines to write; raises UrEnergyError or ValueError where nothing is to be
             started.
@@ -98,7 +98,7 @@ def parameter_arguments(node: str, *names: str) -> list[LaunchArgument]:
 
     Args:
         node: name of the node.
-        names: of its parameters, and so of the arguments.
+        names: names of the node's parameters, and so of the arguments.
 
     Raises:
         KeyError: the node has no such parameter.
@@ -270,7 +270,7 @@ def robot_state_publisher(robot: str, prefix: str = "") -> Started:
 
     Args:
         robot: name of the robot, or path of a robot file.
-        prefix: of joint and frame names.
+        prefix: prefix of joint and frame names.
     """
     described = {"robot_description": urdf(load_robot(robot), prefix=prefix)}
     return Started("robot_state_publisher", (described,))
@@ -489,7 +489,7 @@ def node_command(
     Args:
         node: name of the node.
         parameters: values of its parameters; the others have their defaults.
-        namespace: of the node, such as "/cell_1".
+        namespace: namespace of the node, such as "/cell_1".
 
     Raises:
         KeyError: there is no such node or parameter.

@@ -57,8 +57,10 @@ class _Problem:
 
     Attributes:
         last: last line of the problem without numbers; None before the first line.
-        since: when it began, by the clock of the lines [s]; None while it is over.
-        lasted: for how long it was there before [s], since its end was last reported.
+        since: time at which the problem began, by the clock of the lines [s]; None while it is
+            over.
+        lasted: time for which the problem was there before [s], since its end was last
+            reported.
         times: how often it was there before, since its end was last reported.
     """
 
@@ -74,7 +76,7 @@ class OperatorLines:
     Args:
         log: writes a line at once.
         clock: time [s].
-        host_clock: whose steps are reported.
+        host_clock: clock of the host, whose steps are reported.
     """
 
     def __init__(
@@ -103,9 +105,9 @@ class OperatorLines:
         """Write a line unless one of its kind was written less than PERIOD ago.
 
         Args:
-            kind: of the line.
+            kind: kind of the line.
             level: severity of the line.
-            text: of one line.
+            text: text of one line.
             again: whether it only repeats the last one, and is due after REMINDER.
             at_once: whether it is written in any case.
 
@@ -126,9 +128,9 @@ class OperatorLines:
         Lines that are left out are counted, and the next one states their number.
 
         Args:
-            kind: of the event.
+            kind: kind of the event.
             level: severity of the line.
-            text: of one line.
+            text: text of one line.
             at_once: whether it is written in any case.
         """
         left_out = self._left_out[kind]
@@ -148,7 +150,8 @@ class OperatorLines:
         """Write when a problem begins or changes, from time to time, and when it is over.
 
         Args:
-            kind: of the problem; a line of each kind is written at most every PERIOD.
+            kind: kind of the problem; a line of each kind is written at most every
+                PERIOD.
             problem: what is wrong; None while nothing is. A text that differs in numbers
                 only is the same problem.
             over: what is right again, such as "counters are saved again".
@@ -200,8 +203,8 @@ class ConnectionLines:
     two lines are added up in the second one.
 
     Args:
-        lines: of the node.
-        address: of the controller, for the texts.
+        lines: writer of the lines of the node.
+        address: address of the controller, for the texts.
     """
 
     def __init__(self, lines: OperatorLines, address: str) -> None:
@@ -296,7 +299,7 @@ class RecordingLines:
     """Lines about bags that begin and end, and about the disk.
 
     Args:
-        lines: of the node.
+        lines: writer of the lines of the node.
     """
 
     def __init__(self, lines: OperatorLines) -> None:
@@ -307,7 +310,7 @@ class RecordingLines:
         """Write what is due.
 
         Args:
-            status: of the recorder now.
+            status: present status of the recorder.
             last: whether no update follows: the line about a finished bag is not delayed.
         """
         lines = self._lines

@@ -61,7 +61,7 @@ class JointStatesPublisher:
     topic. The topic is subscribed to only while another node publishes it.
 
     Args:
-        node: that publishes.
+        node: node that publishes the messages.
         joints: names of the joints, with their prefix [n].
         rate: largest rate of messages [Hz].
     """
@@ -203,7 +203,7 @@ class EnergyRecording:
     keeps them: the thread that reads the samples never waits for them.
 
     Args:
-        node: of whose namespace the estimator is.
+        node: node in whose namespace the estimator is.
 
     Attributes:
         recorded: messages taken so far.
@@ -262,8 +262,9 @@ class EnergyRecording:
         only while the topic has the same single publisher.
 
         Args:
-            topic: of the messages.
-            numbers: of the messages; None where the middleware does not number them.
+            topic: topic of the messages.
+            numbers: numbers of the messages; None where the middleware does not number
+                them.
             publishers: number of publishers of the topic.
         """
         was_alone = self._alone.get(topic, False)

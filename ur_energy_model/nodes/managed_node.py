@@ -70,8 +70,8 @@ class ManagedNode(LifecycleNode):
     transition fails.
 
     Args:
-        name: of the node, by which `parameters.nodes` finds its tables of parameters; ROS
-            may give the node another name.
+        name: name of the node, by which `parameters.nodes` finds its tables of
+            parameters; ROS may give the node another name.
         options: further arguments of rclpy's node.
 
     Attributes:
@@ -79,8 +79,9 @@ class ManagedNode(LifecycleNode):
         given: values of the parameters, an object of each table; replaced whenever a
             parameter is set.
         active: whether the node is activated.
-        lines: for the operator.
-        outcome: of the process, whose exit code is the result; None outside `run_nodes`.
+        lines: writer of the lines for the operator.
+        outcome: outcome of the process, from which its exit code follows; None outside
+            `run_nodes`.
         on_unexpected: called with an exception that nothing expects and its place.
 
     Raises:
@@ -136,7 +137,7 @@ class ManagedNode(LifecycleNode):
         """A publisher, which publishes while the node is active.
 
         Args:
-            message_type: of ROS.
+            message_type: class of the ROS messages.
             topic: name and quality of service; the adjustable policies of its quality are
                 parameters `qos_overrides.<topic>...`.
         """
@@ -189,7 +190,7 @@ class ManagedNode(LifecycleNode):
         """A subscription.
 
         Args:
-            message_type: of ROS.
+            message_type: class of the ROS messages.
             topic: name and quality of service.
             callback: called with each message in a thread of the executor.
             raw: whether the callback gets serialized messages, as bytes.
@@ -241,7 +242,7 @@ class ManagedNode(LifecycleNode):
             parts: statuses by the name of the part; one about the names of the node in
                 the graph is added.
             hardware: serial number or type of the arm.
-            stamp: of the message; None for the present time.
+            stamp: stamp of the message; None for the present time.
         """
         if has_subscribers(self._diagnostics):
             stamp = self.get_clock().now().to_msg() if stamp is None else stamp
@@ -257,7 +258,7 @@ class ManagedNode(LifecycleNode):
 
         Args:
             level: severity of the line.
-            text: of one line; what could control a terminal is escaped.
+            text: text of one line; what could control a terminal is escaped.
         """
         logger = self.get_logger()
         # a logger of another name does not try to publish on /rosout
@@ -304,7 +305,7 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: unconfigured to inactive."""
 
         def configure() -> None:
-            """Open the node, or release what it has opened when that fails."""
+            """Open the node; if that fails, release all that was opened."""
             for text in ignored_parameters(self._node, self.given):
                 self.log(WARN, text)
             try:
@@ -398,7 +399,7 @@ class ManagedNode(LifecycleNode):
         """Declare a parameter.
 
         Args:
-            entry: of a table of the node.
+            entry: option of a table of the node.
 
         Returns:
             Its first value, with the type of the field of the table.

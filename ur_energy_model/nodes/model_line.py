@@ -28,7 +28,7 @@ def model_line(
     """The line about a model that was loaded; a warning where it should be checked.
 
     Args:
-        path: of the model file; None for a generic model.
+        path: path of the model file; None for a generic model.
         model: the model that was loaded.
         now: present time, from which the age follows; None for the time of the clock.
 
@@ -71,7 +71,7 @@ def _origin(made_by: Mapping[str, Any], age: float | None) -> str:
 
     Args:
         made_by: provenance in the model file.
-        age: of the model [days]; None where it is unknown.
+        age: age of the model [days]; None where it is unknown.
     """
     known: list[str] = []
     if age is not None:

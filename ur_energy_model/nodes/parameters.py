@@ -306,8 +306,8 @@ def given_of(node: Node, values: Mapping[str, Any]) -> Given:
 
     Args:
         node: the node.
-        values: of its parameters by name, with the types of the tables' fields; the
-            others have their defaults.
+        values: values of the node's parameters by name, with the types of the tables'
+            fields; the other parameters have their defaults.
     """
     return Given(*(table_of(table, values) for table in tables(node)))
 

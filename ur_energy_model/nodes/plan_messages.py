@@ -47,9 +47,9 @@ class PlanMessage:
     """The content of a JointTrajectory with k points for n joints.
 
     Attributes:
-        header: of the message.
-        names: of the joints [n].
-        time: of each point from the start [k], s.
+        header: header of the message.
+        names: names of the joints [n].
+        time: time of each point from the start [k], s.
         q: positions [k, n], rad.
         qd: velocities [k, n], rad/s; None unless all points have some.
         qdd: accelerations [k, n], rad/s^2; None unless all points have some.
@@ -106,7 +106,7 @@ def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> 
 
     Args:
         message: the plan; it may name further joints.
-        names: of the arm's joints [n].
+        names: names of the arm's joints [n].
         start: present joint positions [n], rad, at which the motion begins if the first
             point is later than 0 s; None where they are unknown.
 
@@ -326,8 +326,8 @@ def joint_trajectory(
 
     Args:
         plan: k points for n joints.
-        names: of the joints of the plan [n].
-        request: whose header the answer has, and whose order of joints.
+        names: names of the joints of the plan [n].
+        request: request whose header and order of joints the answer keeps.
     """
     shown = [name for name in request.names if name in names]
     order = [list(names).index(name) for name in shown]

@@ -46,17 +46,17 @@ class PlanAnswer:
     """Results on a plan so far; replaced as a whole when there are more.
 
     Attributes:
-        header: of the plan.
+        header: header of the plan.
         refused: why it cannot be used; empty if it can.
         changed: what was corrected before the prediction, and why; empty if nothing.
-        begins_away: that it begins elsewhere than the arm is, in words; empty if it does
-            not.
+        begins_away: statement that the plan begins elsewhere than the arm is; empty if it
+            begins there.
         energy: predicted for the plan as it is; None if it is refused.
         optimized: the same path and duration for less energy; None if not (yet) found.
         optimized_energy: predicted for `optimized`.
         not_optimized: why there is no `optimized`; empty if there is, or not yet.
         measured: energy of its motion; None if not (yet) measured.
-        channels: of the measurement.
+        channels: channels of the measurement.
         not_measured: why there is no measurement; empty if there is one, or not yet.
     """
 
@@ -99,10 +99,10 @@ class PlanOptimizer(Protocol):
         """The points of a motion with the path, stops and duration of a plan.
 
         Args:
-            model: of the arm in its session.
+            model: model of the arm in its session.
             plan: checked; positions [k, n] in rad at times [k] in s.
-            dynamics: of the arm in its setup.
-            temperature: of the joints [n], degC; None if unknown.
+            dynamics: dynamics of the arm in its setup.
+            temperature: temperatures of the joints [n], degC; None if unknown.
 
         Raises:
             UrEnergyError: the plan cannot be optimized.
@@ -114,11 +114,11 @@ class _ArmNow:
     """The data of an arm for a prediction: copied under the lock, then used without it.
 
     Attributes:
-        model: of the arm in its session.
-        dynamics: of the arm in its setup.
+        model: model of the arm in its session.
+        dynamics: dynamics of the arm in its setup.
         q: joint positions [n], rad; None before the first sample.
-        temperature: of the joints [n], degC; None if unknown.
-        speed_scaling: of the controller, 1 for full speed.
+        temperature: temperatures of the joints [n], degC; None if unknown.
+        speed_scaling: speed scaling of the controller, 1 for full speed.
     """
 
     model: EnergyModel
@@ -158,7 +158,7 @@ class _WaitingPlan(NamedTuple):
 
     Attributes:
         message: serialized JointTrajectory.
-        estimator: of the arm.
+        estimator: estimator of the arm.
         since: time of the last snapshot when the plan came [s], from which on its motion
             may begin; None before the first snapshot.
     """
@@ -172,7 +172,7 @@ def _at_speed(plan: Plan, scale: float) -> Plan:
     """A plan that begins at 0 s, with the times of its execution by the controller.
 
     Args:
-        plan: as planned.
+        plan: plan with its planned times.
         scale: speed scaling of the controller, 1 for full speed.
     """
     return replace(
@@ -226,7 +226,7 @@ class PlanPredictions:
 
         Args:
             message: serialized JointTrajectory, which begins where the arm is now.
-            estimator: of the arm.
+            estimator: estimator of the arm.
         """
         with self._state:
             if self._stopped:
@@ -350,9 +350,9 @@ class PlanPredictions:
         """The points of the same motion for less energy.
 
         Args:
-            plan: as checked.
+            plan: checked plan.
             energy: predicted for it.
-            arm: as it was when the prediction began.
+            arm: state of the arm when the prediction began.
 
         Raises:
             UrEnergyError: there is none, or a newer plan has come. The newer plan goes
@@ -399,7 +399,7 @@ class PlanPredictions:
         """Give an answer, unless the predictions were stopped.
 
         Args:
-            answer: of a plan; what was measured meanwhile is added.
+            answer: answer to a plan; results that were measured meanwhile are added.
             found: attributes that are new.
         """
         with self._state:

@@ -47,7 +47,7 @@ class _PresentSource:
     """The source that a session reads, replaced as a whole by the thread of the session.
 
     Attributes:
-        source: of samples.
+        source: source of samples, connected to the controller.
         lost_before: what the sources before it have lost.
     """
 
@@ -68,8 +68,8 @@ class RecordingSession:
 
     Args:
         make_source: called for the first source, and for each that replaces one.
-        folder: for bags.
-        options: of the recorder.
+        folder: folder for bags.
+        options: options of the recorder.
         tap: called with every batch in the reading thread; must be quick.
         record: whether a recording is wanted from the start.
 

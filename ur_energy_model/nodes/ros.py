@@ -79,8 +79,8 @@ class PolledSubscription:
     core and falls behind on a busy machine; to take messages in batches takes two.
 
     Args:
-        node: that subscribes.
-        message_type: of ROS.
+        node: node that subscribes.
+        message_type: class of the ROS messages.
         topic: name, depth and quality of service.
 
     Attributes:
@@ -185,7 +185,7 @@ def joint_state(
     """JointState of one sample.
 
     Args:
-        names: of the joints [n].
+        names: names of the joints [n].
         stamp: host time of the sample.
         q: positions [n], rad.
         qd: velocities [n], rad/s; None where unknown.
@@ -208,7 +208,7 @@ class SerializedJointStates:
     overwritten.
 
     Args:
-        names: of the entries [n].
+        names: names of the entries [n].
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ class JointStatesSource(ClosedOnExit):
     """Samples from JointState messages, taken from the middleware every `batch_seconds`.
 
     Args:
-        subscription: to the topic.
+        subscription: subscription to the topic of the driver.
         stream: decodes the messages, and counts what is lost or refused.
         efforts: decides what their efforts are.
         batch_seconds: time span of the samples that are decoded together [s].
