@@ -35,8 +35,8 @@ class JointStatesSource(ClosedOnExit):
         stream: decodes the messages, and counts what is lost or refused.
         efforts: decides what their efforts are.
         batch_seconds: time span of the samples that are decoded together [s].
-        lines: about the unit of the efforts, and about messages that were refused while
-            others are used.
+        lines: writer of lines about the unit of the efforts, and about messages that were
+            refused while others are used.
 
     Attributes:
         info: robot and source of the samples.

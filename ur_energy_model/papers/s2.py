@@ -37,9 +37,7 @@ of a UR5 is too close to its forearm for sinusoids."""
 _RECORDINGS = 2  # of training, which together have the samples of the paper
 _QUICK_SECONDS = 20.0
 """Duration of a recording of a quick run [s], which has one recording of training."""
-_TEST_FREQUENCY = (
-    0.8  # factor from the frequencies of training to the frequencies of testing
-)
+_TEST_FREQUENCY = 0.8  # frequencies of testing over frequencies of training
 _FREQUENCIES = (0.12, 0.4)  # lowest and highest frequency of a joint in training [Hz]
 _WIDTH = 0.6  # largest amplitude of an arm with six joints [rad]
 _SEVEN_JOINT_WIDTH = 0.45  # largest amplitude of an arm with seven joints [rad]

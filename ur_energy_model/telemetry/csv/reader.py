@@ -153,8 +153,8 @@ class CsvReader:
         self, columns: Mapping[str, Array], seen: SeenSamples
     ) -> Mapping[str, Array]:
         """The rows that do not repeat time and all values of an earlier one."""
-        # To `SeenSamples`, the time is that of the host's clock, and a hash of all values
-        # is that of the controller's. Possible times, from -1 s on, become positive here:
+        # `SeenSamples` gets the time as host time, and a hash of all values as controller
+        # time. Possible times, from -1 s on, become positive here:
         # samples without host time would be new.
         contents = contents_of_rows(np.column_stack([*columns.values()]))
         stamp = np.rint((columns[TIME] + _AHEAD_OF_ZERO) * _STEPS_PER_SECOND)
