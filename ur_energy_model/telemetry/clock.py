@@ -164,7 +164,7 @@ class ClockCheck:
     """Refuses recordings whose times a controller's clock cannot have.
 
     Args:
-        source: of the recording, for errors.
+        source: name of the recording, for errors.
     """
 
     def __init__(self, source: str | Path) -> None:
@@ -243,8 +243,8 @@ def checked_clock(
     gaps, become gaps.
 
     Args:
-        batches: of the recording, in order.
-        source: of the recording, for errors.
+        batches: batches of the recording, in order.
+        source: name of the recording, for errors.
 
     Yields:
         The batches; those without a possible time are left out.

@@ -86,7 +86,7 @@ def _registers(way: str) -> tuple[Field, ...]:
         """Add a register.
 
         Args:
-            name: behind "output_" or "input_".
+            name: name of the register behind "output_" or "input_".
             kind: RTDE data type.
             text: what it is.
             is_late: whether it came with a later version of the software.
@@ -232,7 +232,7 @@ def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
     """Scalar column names of a field, as CSV recordings spell them: `name_0` ... `name_5`.
 
     Args:
-        field: of the table.
+        field: field of the table.
         joints: number of joints of the arm; fields per joint have as many values.
     """
     if field.width == 1:

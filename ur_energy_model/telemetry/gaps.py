@@ -37,8 +37,8 @@ class Gap:
     """Samples of the controller that are missing in a recording or stream.
 
     Attributes:
-        index: of the first sample behind the gap. It is 0 in a batch of a stream if the
-            gap lies in front of the batch, and the number of samples if the recording
+        index: index of the first sample behind the gap. It is 0 in a batch of a stream if
+            the gap lies in front of the batch, and the number of samples if the recording
             ends with the gap.
         start: controller time of the last sample before the gap [s].
         end: controller time of the first sample behind the gap [s]; smaller than `start`
@@ -179,7 +179,7 @@ class GapRule:
 
         Args:
             before: time of the sample before [s]; None or NaN if there is none.
-            time: of the samples [n], s.
+            time: times of the samples [n], s.
 
         Returns:
             Gaps whose indexes are those in `time`.

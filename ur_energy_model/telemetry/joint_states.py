@@ -54,8 +54,8 @@ class JointStateFormat(NamedTuple):
     """Messages with the same joint names, in the same order, and the same numbers of values.
 
     Attributes:
-        names: of the joints, in the order of the values.
-        template: of the messages.
+        names: names of the joints, in the order of the values.
+        template: template of the messages.
     """
 
     names: tuple[str, ...]
@@ -173,9 +173,9 @@ class JointStateStream:
         """Samples of the next messages, a batch for each run with or without efforts.
 
         Args:
-            messages: at least one, encoded, in the order of their arrival.
-            numbers: of the messages, as their only publisher counts them; None if the
-                middleware does not number them, or if there are several publishers.
+            messages: encoded messages, at least one, in the order of their arrival.
+            numbers: numbers of the messages, as counted by their only publisher; None if
+                the middleware does not number them, or if there are several publishers.
             arrival: time at which they were taken [s], by a clock that is never set.
             publishers: number of publishers of the topic now.
         """
@@ -287,9 +287,9 @@ class JointStateStream:
         """Messages lost so far at each message, and the era of each, by their numbers.
 
         Args:
-            numbers: of the messages [count], as their publisher counts them; None if
-                they are not known.
-            count: of the messages.
+            numbers: numbers of the messages [count], as counted by their publisher; None
+                if they are not known.
+            count: number of the messages.
 
         Returns:
             Number of messages lost so far [count], and number of the era [count]: -1
@@ -318,7 +318,7 @@ class JointStateStream:
         """Batches of the rows whose stamps advance.
 
         Args:
-            rows: at least one, in the order of their arrival.
+            rows: rows of the messages, at least one, in the order of their arrival.
             arrival: time at which they were taken [s].
             publishers: number of publishers of the topic.
         """
@@ -359,7 +359,7 @@ class JointStateStream:
         the time goes on.
 
         Args:
-            rows: whose stamps advance [n >= 1].
+            rows: rows whose stamps advance [n >= 1].
             last: the row before the first of these rows.
             elapsed: time between the arrivals [s].
             set_back: whether the driver's clock was set back in front of the first row.
@@ -389,7 +389,7 @@ class JointStateStream:
         once.
 
         Args:
-            stamp: of the next rows [n], ns.
+            stamp: stamps of the next rows [n], ns.
             last: stamp of the last sample [ns].
             elapsed: time since its arrival [s].
             publishers: number of publishers of the topic.
@@ -404,7 +404,7 @@ class JointStateStream:
         """Which rows [n] are later than all rows in front of them; other rows are counted.
 
         Args:
-            stamp: of the rows [n], ns.
+            stamp: stamps of the rows [n], ns.
             before: stamp in front of the first row [ns].
             publishers: number of publishers of the topic.
         """
@@ -429,10 +429,10 @@ class JointStateStream:
         """Gaps in front of rows.
 
         Args:
-            rows: of the samples [n].
+            rows: rows of the samples [n].
             last: the row before the first of these rows.
-            time: of the samples [n], ns.
-            steps: of the time in front of each sample [n], ns.
+            time: times of the samples [n], ns.
+            steps: steps of the time in front of each sample [n], ns.
             clock_set: whether the driver's clock was set in a step [n].
         """
         gaps: list[Gap] = []
@@ -451,9 +451,9 @@ class JointStateStream:
         """Rows as batches of samples, one for each run with or without efforts.
 
         Args:
-            rows: of the samples [n].
-            time: of the samples [n], s.
-            gaps: in front of the samples, with indexes among them.
+            rows: rows of the samples [n].
+            time: times of the samples [n], s.
+            gaps: gaps in front of the samples, with indexes among them.
         """
         has_effort = np.isfinite(rows["effort"]).all(axis=1)
         self.effort_missing = not has_effort[-1]
@@ -477,7 +477,7 @@ class JointStateStream:
         messages behind the row.
 
         Args:
-            rows: of the samples [n].
+            rows: rows of the samples [n].
             last: the row before the first of these rows.
             elapsed: time between the arrivals [s].
         """
@@ -501,9 +501,9 @@ class JointStateStream:
         """Rows in front of which time or samples are missing, and how many samples.
 
         Args:
-            rows: of the samples [n].
+            rows: rows of the samples [n].
             last: the row before the first of these rows.
-            steps: of the time in front of each sample [n], ns.
+            steps: steps of the time in front of each sample [n], ns.
             clock_set: whether the driver's clock was set in a step [n].
 
         Returns:

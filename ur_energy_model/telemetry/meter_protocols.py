@@ -445,7 +445,7 @@ class Register(NamedTuple):
     """A quantity of a meter.
 
     Attributes:
-        address: of its first register, from 0.
+        address: address of the first register of the quantity, from 0.
         type: one of TYPES.
         scale: factor from the number in the registers to SI units.
     """
@@ -475,7 +475,7 @@ def load_profile(name: str) -> MeterProfile:
     """A profile of a kind of meter.
 
     Args:
-        name: of a shipped profile, or a YAML file.
+        name: name of a shipped profile, or a YAML file.
 
     Raises:
         InputError: there is no such profile, or it is unusable.

@@ -124,7 +124,7 @@ def json_reading(content: bytes, path: PowerPath, largest: int) -> Reading | Sil
 
     Args:
         content: the text.
-        path: to the numbers or statuses.
+        path: path in the JSON to the numbers or statuses.
         largest: size of the largest text that is read [bytes].
     """
     if len(content) > largest:

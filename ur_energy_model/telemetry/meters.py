@@ -60,7 +60,7 @@ class _Readings(NamedTuple):
         Args:
             now: host time of its arrival [ns].
             new: the next reading.
-            number: of the next reading.
+            number: number of the next reading.
         """
         column = np.array([[new.power], [new.energy], [number]])
         arrived = np.append(self.arrived, now)
@@ -178,7 +178,7 @@ class MeteredSource(ClosedOnExit):
     """A source whose batches have the readings of a meter as further columns.
 
     Args:
-        source: of samples with host times, such as a controller.
+        source: source of samples with host times, such as a controller.
         meter: being read; it stays open when the source is closed.
     """
 

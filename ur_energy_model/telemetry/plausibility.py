@@ -74,10 +74,10 @@ class Impossible:
     """The first impossible value of some columns.
 
     Attributes:
-        row: of the value.
+        row: row of the impossible value.
         field: RTDE name of its column.
-        index: of its element in the field.
-        value: itself.
+        index: index of the impossible value among the elements of the field.
+        value: the impossible value.
     """
 
     row: int
@@ -93,7 +93,7 @@ def impossible_rows(
 
     Args:
         columns: values by RTDE field name, [rows] or [rows, width]; at least one.
-        limits: by field name; fields without limits must only be finite.
+        limits: limits by field name; fields without limits must only be finite.
     """
     rows = len(next(iter(columns.values())))
     bad = np.zeros(rows, dtype=bool)
@@ -123,8 +123,8 @@ def possible(
     Values that are not finite are kept: recordings mark what was not measured with them.
 
     Args:
-        telemetry: of the recording.
-        limits: by field name, see `impossible_rows`.
+        telemetry: samples of the recording.
+        limits: limits by field name, see `impossible_rows`.
 
     Returns:
         The samples that are left, a mask of the impossible ones [n], and the first
@@ -183,7 +183,7 @@ class Repeats:
 
     Attributes:
         longest: length of the longest run of identical values, in samples.
-        value: of the samples of that run.
+        value: value of the samples of the longest run.
         low: smallest value so far.
         high: largest value so far.
         at_limit: samples in runs of three or more at an extreme value.

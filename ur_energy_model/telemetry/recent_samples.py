@@ -24,7 +24,7 @@ class RecentSamples:
     """The last samples of a source, thinned to `KEPT_RATE`.
 
     Args:
-        seconds: of samples that are kept [s].
+        seconds: duration of the kept samples [s].
         rate: highest rate of the kept samples [Hz].
     """
 

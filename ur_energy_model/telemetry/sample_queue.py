@@ -54,7 +54,7 @@ class SampleQueue:
 
     Args:
         memory_bytes: bound of the samples that wait [bytes].
-        cause: of the gaps.
+        cause: cause of the gaps.
 
     Attributes:
         awaited: number of samples for which `get` waits, so that its thread wakes up for

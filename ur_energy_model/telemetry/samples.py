@@ -69,8 +69,8 @@ def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[s
     """Slices of the samples that fall into the same block of time.
 
     Args:
-        time: of the samples, ascending [n], s.
-        duration: of a block [s].
+        time: times of the samples, ascending [n], s.
+        duration: duration of a block [s].
         origin: time at which some block starts [s].
     """
     return equal_runs(np.floor((time - origin) / duration))
@@ -160,7 +160,8 @@ class Telemetry:
         """Check that fields are present.
 
         Raises:
-            MissingFieldError: for the first missing one, with what needs it.
+            MissingFieldError: a field is missing; the error names the first missing
+                field, and what needs it.
         """
         for name in names:
             if name not in self.columns:
@@ -295,7 +296,7 @@ def with_host_time(samples: Telemetry, now: int) -> Telemetry:
     """The samples with host stamps.
 
     Args:
-        samples: at least one.
+        samples: samples of a batch, at least one.
         now: host time of the last sample [ns since the epoch], for samples whose host
             time is not known (`has_host_time`).
     """
@@ -329,8 +330,9 @@ def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     """Columns of consecutive parts as one; only columns that all parts have.
 
     Args:
-        parts: at least one, values [n] or [n, width] by name. Each column is removed from
-            them once it is joined, so that memory is needed only once.
+        parts: parts to join, at least one, with values [n] or [n, width] by name. Each
+            column is removed from the parts once it is joined, so that memory is needed
+            only once.
     """
     if len(parts) == 1:
         return parts[0]
@@ -344,8 +346,8 @@ def concatenate(parts: Sequence[Telemetry]) -> Telemetry:
     """Join batches of one recording.
 
     Args:
-        parts: at least one, in order. Gaps between them are found by the clock, at the
-            rate of the first one.
+        parts: batches to join, at least one, in order. Gaps between them are found by the
+            clock, at the rate of the first batch.
 
     Returns:
         The samples with the fields that all parts have, and the info of the first one.
@@ -399,8 +401,8 @@ class DroppedSamples:
         """Leave a batch out: its samples, and those missing in its gaps.
 
         Args:
-            batch: at least one sample.
-            cause: of the gap, such as "recorder overflow".
+            batch: batch of at least one sample.
+            cause: cause of the gap, such as "recorder overflow".
         """
         away = None
         if any(gap.away is not None for gap in batch.gaps):
@@ -425,7 +427,8 @@ class DroppedSamples:
         """The next batch that is kept, with a gap at index 0 for what was left out before it.
 
         Args:
-            batch: at least one sample. Its own gap at index 0 becomes part of that gap.
+            batch: batch of at least one sample. Its own gap at index 0 becomes part of
+                that gap.
         """
         dropped = self.gap
         if dropped is None:
@@ -477,7 +480,7 @@ class Event:
     Attributes:
         stamp: host time [ns since the epoch].
         kind: what kind of event it is, such as "mark", "message" or "gap".
-        text: for the reader of the bag.
+        text: text for the reader of the bag.
         level: INFORMATION, WARNING or ERROR.
     """
 

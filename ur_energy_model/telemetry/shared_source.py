@@ -33,8 +33,8 @@ class SharedSource:
         make: makes the source.
 
     Attributes:
-        source: that is being read or entered; None without consumers.
-        consumers: that get every batch.
+        source: source that is being read or entered; None without consumers.
+        consumers: consumers to which every batch is passed.
         entering: the consumer whose entering connects the source, None if none does.
         lock: held while consumers join and leave.
     """

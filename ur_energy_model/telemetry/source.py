@@ -99,7 +99,7 @@ class ObservedSource(ClosedOnExit):
     """A source whose batches are shown to a function before they are passed on.
 
     Args:
-        source: of samples.
+        source: source of samples.
         observe: called with each batch, in the thread that reads; must not take long.
     """
 
@@ -160,10 +160,10 @@ class Decimator:
     grid.
 
     Args:
-        rate: of the moments [Hz].
+        rate: rate of the grid [Hz].
 
     Attributes:
-        period: between two moments [s].
+        period: time between two moments of the grid [s].
     """
 
     def __init__(self, rate: float) -> None:
@@ -177,7 +177,8 @@ class Decimator:
         stay one part.
 
         Args:
-            time: of the samples behind the sample of the last call of `due` [n >= 1], s.
+            time: times of the samples behind the sample of the last call of `due` [n >=
+                1], s.
 
         Returns:
             The parts, and the number of periods that have samples but no part.

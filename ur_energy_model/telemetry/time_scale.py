@@ -163,10 +163,10 @@ class _PairFit:
         """Include the next steps.
 
         Args:
-            steps: of the clock [n], in its unit.
-            increments: of the positions of joints [n, k], rad.
+            steps: steps of the clock [n], in its unit.
+            increments: changes of the joint positions in the steps [n, k], rad.
             means: mean speeds of the joints in the steps [n, k], rad/s.
-            usable: which steps count [n].
+            usable: mask of the steps that count [n].
         """
         with np.errstate(invalid="ignore", over="ignore"):
             expected = means * steps[:, None]

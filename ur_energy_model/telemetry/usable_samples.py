@@ -32,7 +32,7 @@ def freedrive_samples(telemetry: Telemetry) -> Mask:
     speed does not count.
 
     Args:
-        telemetry: with target_qd and target_qdd.
+        telemetry: samples of a recording with target_qd and target_qdd.
 
     Returns:
         Mask [n] of these samples.
@@ -100,10 +100,10 @@ def resampled_runs(
     """Stretches of usable samples on an even grid of times, low-pass filtered (Butterworth).
 
     Args:
-        telemetry: of the recording.
+        telemetry: samples of the recording.
         names: RTDE fields to resample.
         good: mask [n] of the samples to use, see `usable_samples`.
-        rate: of the grid [Hz].
+        rate: rate of the grid of times [Hz].
         bandwidth: cut-off of the filter [Hz].
         shortest: duration of the shortest stretch that is used [s].
 

@@ -206,8 +206,8 @@ class Template:
         """Messages of this layout.
 
         Args:
-            stamp: of the messages [n], ns since the epoch.
-            values: of all float64 sequences, one behind the other [n, width].
+            stamp: host times of the messages [n], ns since the epoch.
+            values: values of all float64 sequences, one behind the other [n, width].
 
         Returns:
             CDR with its encapsulation header [n, size].

@@ -32,8 +32,7 @@ class Packing:
     """Packing of the chunks of new files.
 
     Attributes:
-        name: of the compression as MCAP files state it; empty where chunks are not
-            packed.
+        name: name of the compression in MCAP files; empty where chunks are not packed.
         pack: packs the body of a chunk.
         shortcoming: what is not installed, and what follows from that, as one line for
             users; None for zstd.

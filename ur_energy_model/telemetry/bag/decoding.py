@@ -55,9 +55,9 @@ def unpacked_messages(path: Path, messages: Bytes, budget: Budget) -> Iterator[B
     """Unpacked messages, consecutive ones of one size together.
 
     Args:
-        path: of the file, for errors.
-        messages: that are packed one by one [n, size].
-        budget: of the bag.
+        path: path of the file, for errors.
+        messages: messages that are packed one by one [n, size].
+        budget: memory budget of the bag.
 
     Yields:
         Messages [k, size of the unpacked ones].
@@ -80,10 +80,10 @@ class TelemetryDecoder:
     """Decodes the messages of one bag, whose layout may change from message to message.
 
     Args:
-        path: of the bag, for errors.
+        path: path of the bag, for errors.
         chosen: RTDE names to decode beside `timestamp`; None for all fields of the first
             message.
-        budget: of the bag.
+        budget: memory budget of the bag.
     """
 
     def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:

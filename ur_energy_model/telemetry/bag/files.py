@@ -37,8 +37,8 @@ def bag_name(
     Args:
         template: text with {arm} (type and serial number, as far as they are known),
             {robot}, {serial}, {date}, {time} (local) and {number} (first free one).
-        info: of the recording.
-        folder: of the bag.
+        info: provenance of the recording.
+        folder: folder of the bag.
         now: time of date and time [s since the epoch]; None for the present.
 
     Raises:
@@ -75,7 +75,7 @@ def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A new directory, which is moved to `path` at the end of the block, unless it raises.
 
     Args:
-        path: of the bag.
+        path: path of the bag.
         overwrite: whether an existing bag is replaced; nothing else is ever replaced.
 
     Raises:
@@ -179,7 +179,7 @@ class FileSplit(NamedTuple):
     """Largest extent of a storage file; None sets no limit.
 
     Attributes:
-        seconds: between the first and the last log time [s].
+        seconds: time between the first and the last log time [s].
         bytes: size of the file.
     """
 

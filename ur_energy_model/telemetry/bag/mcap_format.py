@@ -102,7 +102,7 @@ def parsed(op: int, content: bytes) -> McapRecord:
     Args:
         op: header, schema, channel, chunk, chunk index, statistics, metadata, or index of
             metadata.
-        content: of the record, without its prefix.
+        content: content of the record, without its prefix.
 
     Raises:
         ValueError: malformed.
@@ -127,7 +127,7 @@ class MessageBlock(NamedTuple):
 
     Attributes:
         channel: number of the channel in the file.
-        records: of the messages [n], see `record_type`.
+        records: records of the messages [n], see `record_type`.
     """
 
     channel: int
@@ -140,7 +140,7 @@ class MessageBlock(NamedTuple):
         Args:
             channel: number of the channel in the file.
             time: log times [n], ns since the epoch, which are the publish times too.
-            payload: of the messages [n, size].
+            payload: contents of the messages [n, size].
         """
         count, size = payload.shape
         records = np.zeros(count, record_type(size))
@@ -169,9 +169,9 @@ class Summary:
     """Contents of a file, as stated at its end.
 
     Attributes:
-        schemas: by their numbers.
-        channels: by their numbers.
-        chunks: in the order of the file.
+        schemas: schemas by their numbers.
+        channels: channels by their numbers.
+        chunks: indexes of the chunks, in the order of the file.
         metadata: places of the metadata records, in the order of the file.
         counts: number of messages by the number of the channel.
     """
@@ -253,8 +253,8 @@ def record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
     """The record of a file that begins at a place.
 
     Args:
-        file: that is read.
-        place: of the prefix of the record [bytes].
+        file: file that is read.
+        place: place of the prefix of the record [bytes].
         stop: place behind which the record must not reach [bytes].
 
     Returns:
@@ -284,7 +284,7 @@ def summary_of(path: Path) -> Summary | None:
     """The summary of a file, without reading its chunks.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Returns:
         The summary; None of a file without a complete end, or whose summary is malformed
@@ -331,8 +331,8 @@ def _add_to_summary(summary: Summary, record: McapRecord, stop: int) -> None:
     """Add a record to a summary, unless the record refers to a place behind its end.
 
     Args:
-        summary: of the file.
-        record: of the part of the file that summarizes it.
+        summary: summary of the file.
+        record: record in the part of the file that summarizes the file.
         stop: place of the footer [bytes], in front of which all other records are.
     """
     if isinstance(record, Schema):
@@ -356,8 +356,7 @@ def merged_blocks(channel: int, blocks: Sequence[MessageBlock]) -> Iterator[Mess
 
     Args:
         channel: number of the channel in the file.
-        blocks: of messages of perhaps several sizes; messages of equal times stay in
-            order.
+        blocks: messages of one or several sizes; messages of equal times stay in order.
 
     Yields:
         Blocks of messages of one size, some thousands at most.
@@ -401,7 +400,7 @@ def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBloc
     Args:
         body: records of the chunk.
         channel: number of the channel in the file.
-        places: of its messages in the chunk.
+        places: places of the channel's messages in the chunk.
 
     Yields:
         Blocks of messages of one size, some thousands at most.

@@ -77,21 +77,23 @@ class McapReader:
     that an index of 64 MB takes half a gigabyte, and it unpacks chunks to any size.
 
     Args:
-        path: of the file.
-        budget: of the bag that the file belongs to; None for one of its own.
+        path: path of the file.
+        budget: memory budget of the bag that the file belongs to; None for a budget of
+            its own.
         report: called with each problem and whether it is damage (and not only a missing
             end), and reading continues behind it; None raises RecordingError, in every
             method.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         budget: what reading it may still cost.
-        schemas: by number, as far as the file was read.
-        channels: by number, as far as the file was read.
+        schemas: schemas by number, as far as the file was read.
+        channels: channels by number, as far as the file was read.
         library: the software that wrote the file.
 
     Raises:
-        RecordingError: in every method: it is no MCAP file, or beyond the budget.
+        RecordingError: raised by every method: the file is no MCAP file, or beyond the
+            budget.
     """
 
     def __init__(
@@ -156,7 +158,7 @@ class McapReader:
         """Messages of chunks that overlap in time, in order of their log times.
 
         Args:
-            chunks: that overlap.
+            chunks: chunks that overlap.
             end: end of the names of the topics, as in `blocks`.
 
         Raises:
@@ -228,7 +230,8 @@ class McapReader:
         """The records of the chunk at a place.
 
         Args:
-            place: of its prefix in the file [bytes], as the summary states it.
+            place: place of the chunk's prefix in the file [bytes], as the summary states
+                it.
 
         Returns:
             Its unpacked records; empty if no chunk is there.
@@ -248,8 +251,8 @@ class McapReader:
         checksums, and a mark by which they are found among arbitrary bytes.
 
         Args:
-            file: that is read.
-            size: of the file [bytes].
+            file: file that is read.
+            size: size of the file [bytes].
         """
         report = self._report
         place, intact = self._first_record(file, size)
@@ -282,11 +285,11 @@ class McapReader:
         """Place of the first record [bytes], and whether the file begins as MCAP files do.
 
         Args:
-            file: that is read.
-            size: of the file [bytes].
+            file: file that is read.
+            size: size of the file [bytes].
 
         Raises:
-            RecordingError: without `report`, the file begins otherwise.
+            RecordingError: the file begins otherwise, and `report` is missing.
         """
         if read_at(file, 0, len(MAGIC)) == MAGIC:
             return len(MAGIC), True
@@ -303,7 +306,7 @@ class McapReader:
         None where the budget is exhausted, behind which nothing more is read.
 
         Raises:
-            RecordingError: without `report`, the record is damaged.
+            RecordingError: the record is damaged, and `report` is missing.
         """
         try:
             return self._content(file, op, start, end), ""
@@ -325,10 +328,10 @@ class McapReader:
         A definition is noted, and everything else is passed over.
 
         Args:
-            file: that is read.
+            file: file that is read.
             op: type of the record.
-            start: of the content of the record in the file [bytes].
-            end: of the content [bytes].
+            start: place at which the content of the record starts in the file [bytes].
+            end: place at which the content ends [bytes].
 
         Raises:
             RecordingError: the record is damaged, too large or beyond the budget; with
@@ -362,8 +365,8 @@ class McapReader:
         looks like one costs nothing.
 
         Args:
-            file: that is read.
-            place: from which on a chunk is searched [bytes].
+            file: file that is read.
+            place: place from which on a chunk is searched [bytes].
             stop: end of the file [bytes].
             damaged: what is damaged, for the report.
 
@@ -393,7 +396,7 @@ class McapReader:
         """The records of a chunk, one behind the other.
 
         Args:
-            content: of the chunk record, without its prefix.
+            content: content of the chunk record, without its prefix.
 
         Raises:
             RecordingError: the chunk is malformed, larger than MAX_CHUNK or than the size
@@ -429,8 +432,8 @@ class McapReader:
 
         Args:
             op: type of the record.
-            content: of the record, without its prefix; it may be empty for a record of no
-                interest.
+            content: content of the record, without its prefix; it may be empty for a
+                record of no interest.
 
         Raises:
             RecordingError: malformed, too large, or beyond the budget.

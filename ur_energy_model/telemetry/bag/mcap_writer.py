@@ -57,11 +57,11 @@ class McapWriter:
         profile: "ros2" for bags, "" for files with messages of other kinds.
 
     Attributes:
-        path: of the file.
-        summary: of what was written so far.
+        path: path of the file.
+        summary: summary of the records that were written so far.
 
     Raises:
-        OSError: from every method: the disk fails.
+        OSError: raised by every method: the disk fails.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class McapWriter:
         """Add a topic, and its schema if the file lacks it.
 
         Args:
-            channel: of the topic; its messages may follow.
-            schema: of its messages.
+            channel: channel of the topic; its messages may follow.
+            schema: schema of the topic's messages.
 
         Raises:
             OSError: the disk fails; the file is as it was.
@@ -110,7 +110,7 @@ class McapWriter:
         """Append named key-value pairs.
 
         Args:
-            name: of the record.
+            name: name of the record.
             values: texts by key.
 
         Raises:

@@ -37,7 +37,7 @@ class ExtraMessages:
     in all files of the bag.
 
     Attributes:
-        topics: by number of the channel, but for those that every bag has.
+        topics: topics by number of the channel, without the topics that every bag has.
         dropped: number of messages left out because too many waited; events have further
             room.
     """
@@ -79,7 +79,7 @@ class ExtraMessages:
         order of their log times. All messages keep waiting until `confirm`.
 
         Args:
-            file: that gets the chunk.
+            file: file to which the chunk is written.
             written: log time of the last message of the file [ns], which older messages
                 get.
             until: latest log time of the chunk [ns], later messages wait for the next
@@ -120,12 +120,12 @@ class MessageBag:
     """A rosbag2 directory with one MCAP file.
 
     Args:
-        path: of the directory, which is made.
-        name: of the file, without its end.
+        path: path of the directory, which is made.
+        name: name of the file, without its suffix.
         custom: key-value pairs about the content.
 
     Raises:
-        OSError: from every method: the disk fails.
+        OSError: raised by every method: the disk fails.
     """
 
     def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:

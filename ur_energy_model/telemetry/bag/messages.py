@@ -67,11 +67,12 @@ class MessageType(NamedTuple):
     """A message type, of ROS 2 by default.
 
     Attributes:
-        name: of the type, such as "std_msgs/msg/String".
-        definition: with the definitions of all types that it uses.
+        name: name of the type, such as "std_msgs/msg/String".
+        definition: definition of the type, with the definitions of all types that it
+            uses.
         digest: RIHS01 hash of a ROS 2 type, "" for other types.
-        schema_encoding: of the definition, as MCAP files state it.
-        message_encoding: of the messages, as MCAP files state it.
+        schema_encoding: encoding of the definition, as MCAP files state it.
+        message_encoding: encoding of the messages, as MCAP files state it.
     """
 
     name: str
@@ -195,7 +196,7 @@ class BagTopic(NamedTuple):
     """A topic of a bag.
 
     Attributes:
-        name: of the topic, with its namespace.
+        name: name of the topic, with its namespace.
         kind: type of its messages.
         latched: whether late subscribers get the last message.
     """
@@ -208,7 +209,8 @@ class BagTopic(NamedTuple):
         """Definitions of the topic for a file.
 
         Args:
-            number: of its channel in the file; its schema gets the same number.
+            number: number of the topic's channel in the file; its schema gets the same
+                number.
 
         Returns:
             The channel and its schema.
@@ -254,7 +256,7 @@ class Messages(NamedTuple):
     """Consecutive messages of one topic and one size.
 
     Attributes:
-        topic: of the messages.
+        topic: topic of the messages.
         stamp: log times [n], ns since the epoch, which do not decrease.
         payload: CDR with its encapsulation header [n, size].
     """
@@ -268,7 +270,7 @@ class Messages(NamedTuple):
         """One message of a topic.
 
         Args:
-            topic: of the message.
+            topic: topic of the message.
             stamp: log time [ns since the epoch].
             payload: CDR with its encapsulation header.
         """
@@ -295,7 +297,7 @@ class _Group(NamedTuple):
     """A joint, or `robot`, with its interfaces in a DynamicJointState message.
 
     Attributes:
-        name: of the joint, or `robot`.
+        name: name of the joint, or `robot`.
         interfaces: names of its values.
         block: offset of its values in the message [bytes], and their number.
     """
@@ -327,9 +329,9 @@ class TelemetryLayout:
         message: the existing message.
 
     Attributes:
-        template: of the messages.
-        places: of each complete field among the values of a message, in the order of the
-            table of fields.
+        template: template of the messages.
+        places: places of each complete field among the values of a message, in the order
+            of the table of fields.
 
     Raises:
         CdrError: it is not a DynamicJointState.
@@ -369,7 +371,7 @@ class TelemetryLayout:
 
         Args:
             names: RTDE names, `timestamp` included.
-            joint_names: of the arm, with prefix.
+            joint_names: names of the arm's joints, with prefix.
 
         Returns:
             The layout: a group for each joint, and `robot` with the other fields.
@@ -497,7 +499,7 @@ class Status:
     """One diagnostic_msgs/DiagnosticStatus.
 
     Attributes:
-        name: of what is diagnosed.
+        name: name of the diagnosed component.
         level: OK, WARN or ERROR.
         message: one line for people.
         values: further values by name; `text_of` makes them text.
@@ -528,7 +530,7 @@ def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:
 
     Args:
         stamp: host time [ns since the epoch].
-        statuses: in order.
+        statuses: statuses in the order of the message.
 
     Returns:
         CDR with its encapsulation header.

@@ -50,7 +50,7 @@ class FileEntry(NamedTuple):
     """One storage file in metadata.yaml.
 
     Attributes:
-        name: of the file in the folder of the bag.
+        name: name of the file in the folder of the bag.
         start: log time of its first message [ns].
         end: log time of its last message [ns].
         messages: number of its messages.
@@ -81,8 +81,8 @@ class TopicEntry(NamedTuple):
     """One topic in metadata.yaml.
 
     Attributes:
-        name: of the topic, with its namespace.
-        type: of its messages.
+        name: name of the topic, with its namespace.
+        type: type of the topic's messages.
         digest: RIHS01 hash of the type, "" if it is unknown.
         messages: number of messages in all files.
         latched: whether late subscribers get the last message.
@@ -119,7 +119,7 @@ class BagMetadata:
 
     Attributes:
         files: storage files, in order.
-        topics: of the bag.
+        topics: topics of the bag.
         custom: key-value pairs about the recording, see `custom_of_info`.
         storage: "mcap" or "sqlite3".
     """
@@ -341,7 +341,7 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
 
     Args:
         custom: key-value pairs of a bag, see `custom_of_info`.
-        source: of the recording, for its info and for errors.
+        source: name of the recording, for its info and for errors.
 
     Raises:
         RecordingError: a malformed value.
@@ -430,7 +430,8 @@ def custom_of_note(index: int, note: Note) -> tuple[str, dict[str, str]]:
     """A note as the metadata record of a file.
 
     Args:
-        index: of the note's sample among those that the file was recorded with.
+        index: index of the note's sample among the samples that the file was recorded
+            with.
         note: gap, or name of a program.
 
     Returns:
@@ -448,7 +449,7 @@ def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Not
     """The note in a metadata record of a file, with the index of its sample in the file.
 
     Args:
-        name: of the record.
+        name: name of the metadata record.
         custom: key-value pairs of the record.
 
     Returns:
@@ -482,7 +483,7 @@ def bag_hash(path: Path) -> str:
     """SHA-256 over the contents of a bag's files, in the order of their names.
 
     Args:
-        path: of the bag, or of one of its files.
+        path: path of the bag, or of one of its files.
 
     Returns:
         64 hexadecimal digits.

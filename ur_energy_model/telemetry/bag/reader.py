@@ -161,7 +161,7 @@ def _distinct_repetitions(samples: Samples, new: Mask) -> int:
 
     Args:
         samples: consecutive samples [n].
-        new: which samples are not taken for repeated samples [n].
+        new: mask of the samples that are not taken for repeated samples [n].
     """
     rows = np.flatnonzero(~new)
     rows = rows[rows > 0]
@@ -371,7 +371,7 @@ class _BagReader:
         """Decoded samples of messages.
 
         Args:
-            topic: of the messages, the same for all messages of the bag.
+            topic: topic of the messages, the same for all messages of the bag.
             messages: CDR [n, size], or packed one by one.
             constant_layout: whether messages of one size have one layout.
 

@@ -168,7 +168,7 @@ def _metadata_of(
     """Content of metadata.yaml by the files that are left.
 
     Args:
-        files: in order of time.
+        files: recovered files in order of time.
         custom: key-value pairs that have precedence over the provenance in the files.
     """
     topics: dict[str, TopicEntry] = {}
@@ -226,14 +226,14 @@ class _RecoveredFile:
     of them once.
 
     Args:
-        path: of the file.
+        path: path of the file.
         known: provenance of the bag, for a file that has lost its own.
 
     Attributes:
-        path: of the file.
-        summary: of the new file.
+        path: path of the file.
+        summary: summary of the new file.
         custom: provenance in the file.
-        gaps: in the new file, with indexes among its samples.
+        gaps: gaps in the new file, with indexes among its samples.
         samples: number of samples in the new file.
     """
 
@@ -462,7 +462,7 @@ def recover_killed(
     computer, and bags on a file system without locks.
 
     Args:
-        folder: of the bags.
+        folder: folder of the bags.
         report: called with a line about each bag, and whether it needs attention.
         stopping: whether to end in front of the next bag.
     """

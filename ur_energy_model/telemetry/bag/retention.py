@@ -43,7 +43,7 @@ class BagFile(NamedTuple):
     """A storage file of a bag under a budget.
 
     Attributes:
-        path: in its bag.
+        path: path of the file in its bag.
         bytes: size of the file.
         modified: time of its last change [s since the epoch].
     """
@@ -98,7 +98,7 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[BagFile]:
     Bags of other programs and commands, copies, and bags that were renamed do not count.
 
     Args:
-        folder: of the bags.
+        folder: folder of the bags.
         own: whether each bag that was seen before counts; new bags are added.
     """
     found = []
@@ -137,7 +137,7 @@ def file_contents(path: Path) -> FileContents:
     """Contents of a storage file; if it has a summary, only summary and events are read.
 
     Args:
-        path: of the MCAP file.
+        path: path of the MCAP file.
 
     Returns:
         Messages by topic, and whether it has a mark.
@@ -190,8 +190,8 @@ def delete_file(file: Path, contents: FileContents) -> None:
     complete.
 
     Args:
-        file: to be deleted.
-        contents: of that file.
+        file: file to be deleted.
+        contents: contents of the file to be deleted.
 
     Raises:
         RecordingError: metadata.yaml is damaged.

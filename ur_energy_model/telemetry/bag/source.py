@@ -33,7 +33,7 @@ class BagSource(ClosedOnExit):
 
     Args:
         path: the bag, as in `read_bag`.
-        fields: as in `read_bag`.
+        fields: RTDE names to read, as in `read_bag`.
         real_time: return samples at the rate they were recorded at (pauses last a second
             at most).
         batch_seconds: time span of a batch [s], by the period of the first samples.
@@ -43,7 +43,7 @@ class BagSource(ClosedOnExit):
         fields: names of the fields of the samples, known once the source is entered.
 
     Raises:
-        RecordingError: on entering: the bag cannot be read, see `read_bag`.
+        RecordingError: raised on entering: the bag cannot be read, see `read_bag`.
     """
 
     def __init__(

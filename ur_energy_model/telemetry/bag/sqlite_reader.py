@@ -50,7 +50,7 @@ class SqliteMessages(NamedTuple):
 
     Attributes:
         topic: name of the topic.
-        messages: in order of their log times [n, size].
+        messages: messages in order of their log times [n, size].
     """
 
     topic: str
@@ -63,7 +63,7 @@ def sqlite_messages(
     """Messages of some topics, topic by topic, each in order of its log times.
 
     Args:
-        path: of the database.
+        path: path of the database.
         end: end of the names of the topics.
         kind: type of the messages.
         largest: size of the largest possible message [bytes].

@@ -113,7 +113,7 @@ def present_files(folder: Path, listed: Sequence[str]) -> list[Path]:
     many of both.
 
     Args:
-        folder: of the bag.
+        folder: folder of the bag.
         listed: names of the files.
 
     Raises:
@@ -143,8 +143,8 @@ def plain_file(path: Path, budget: Budget) -> Iterator[tuple[Path, StorageKind]]
     The temporary file is removed at the end of the block.
 
     Args:
-        path: of the file.
-        budget: of the bag, which bounds the size of the temporary file.
+        path: path of the file.
+        budget: memory budget of the bag, which bounds the size of the temporary file.
 
     Raises:
         RecordingError: it cannot be read or unpacked, or is no storage file.
@@ -193,7 +193,7 @@ def budget_of(source: Path, files: Sequence[Path]) -> Budget:
 
     Args:
         source: bag or file, for errors.
-        files: of the bag.
+        files: files of the bag.
 
     Returns:
         The budget, whose `spend` raises RecordingError beyond it.

@@ -70,8 +70,8 @@ class ViewerMessages:
         """Messages for samples that follow those of the last `confirm`.
 
         Args:
-            samples: of a chunk [n].
-            stamp: of the samples [n], ns.
+            samples: samples of a chunk [n].
+            stamp: host times of the samples [n], ns.
             time: log times of the samples [n], ns.
 
         Returns:

@@ -137,14 +137,14 @@ class BagWriter(ClosedOnExit):
         fields: RTDE names to write; `timestamp` is always written.
         name: beginning of the names of the storage files; None for the name of the
             directory.
-        joint_names: of the arm, without prefix.
+        joint_names: names of the arm's joints, without prefix.
         durable: wait for the disk after each chunk, so that a power cut loses little.
-        split: when to start a new file.
+        split: extent at which a new file starts.
         in_budget: whether files of the bag may be deleted later for the budget of its
             folder.
 
     Attributes:
-        gaps: of the samples that were accepted, with indexes among them.
+        gaps: gaps of the samples that were accepted, with indexes among them.
         samples: number of samples that were accepted.
         unreadable_samples: number of samples in files that cannot be read back, or that
             were never written.
@@ -152,8 +152,8 @@ class BagWriter(ClosedOnExit):
 
     Raises:
         RecordingError: the path exists, or a field is not in the table.
-        OSError: from every method, if the disk fails; what was not written is kept, and
-            `flush` or `split` tries again.
+        OSError: raised by every method if the disk fails; samples that were not written
+            are kept, and `flush` or `split` tries again.
     """
 
     def __init__(
@@ -529,7 +529,7 @@ def _samples_of_chunk(stamp: NDArray[np.int64], hold: int) -> int:
     """Number of samples that the next chunk takes.
 
     Args:
-        stamp: of the samples that wait [n >= 1], ns.
+        stamp: host times of the samples that wait [n >= 1], ns.
         hold: time before the newest stamp from which on samples stay [ns]; 0 for none.
     """
     first = stamp[:CHUNK_SAMPLES]

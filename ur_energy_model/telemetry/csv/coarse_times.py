@@ -39,8 +39,8 @@ class SpreadTimes(NamedTuple):
     """Times of rows of which some had the same time as the row before.
 
     Attributes:
-        time: of the rows [n], s.
-        resolution: of a coarse clock [s]; None for any other clock.
+        time: times of the rows [n], s.
+        resolution: step of a coarse clock [s]; None for any other clock.
         changed: number of rows whose time was changed.
     """
 
@@ -55,7 +55,7 @@ class _Groups(NamedTuple):
     Attributes:
         starts: first row of each run [k].
         counts: number of rows of each run [k].
-        times: of each run [k], s.
+        times: time of each run [k], s.
     """
 
     starts: Indices
@@ -73,7 +73,7 @@ def first_of_equals(time: Array, contents: NDArray[np.int64]) -> Indices:
     """For each row [n] the first row in its run of equal times that has the same contents.
 
     Args:
-        time: of rows in order [n].
+        time: times of rows in order [n].
         contents: numbers that stand for all values of a row [n].
     """
     first = np.arange(len(time))
@@ -96,9 +96,9 @@ def spread_equal_times(time: Array, first: Indices, rate: float | None) -> Sprea
     """Spread the rows that share their time with others.
 
     Args:
-        time: of rows in order [n], s; steps back are restarts of the controller.
-        first: for each row the first one with the same time and values [n], see
-            `first_of_equals`. A repetition keeps the time of the first one, unless the
+        time: times of rows in order [n], s; steps back are restarts of the controller.
+        first: index of the first row with the same time and values as each row [n], see
+            `first_of_equals`. A repetition keeps the time of the first row, unless the
             clock is coarse and the rows come more evenly with it: an arm at rest may send
             the same values again and again.
         rate: stated samples per second; None if unknown.
@@ -158,7 +158,7 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
     """Times of rows of one clock, spread where several rows have the same time.
 
     Args:
-        time: of the rows in order [n], s; they do not go back, but may be equal.
+        time: times of the rows in order [n], s; they do not go back, but may be equal.
         rate: stated samples per second; None if unknown.
         coarse: whether the clock is coarser than the sample period.
 
@@ -212,7 +212,7 @@ def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -
     """Time from row to row [s], from the full groups of a coarse clock or as stated.
 
     Args:
-        time: of the rows in order [n], s.
+        time: times of the rows in order [n], s.
         groups: the rows with the same time.
         rate: stated samples per second; None if unknown.
         coarse: whether the clock is coarser than the sample period.
@@ -259,7 +259,7 @@ def _even_times(groups: _Groups, period: float, resolution: float) -> Array | No
 
     Args:
         groups: rows with the same time.
-        period: from row to row [s].
+        period: time from row to row [s].
         resolution: step of the clock [s].
 
     Returns:

@@ -95,9 +95,9 @@ class CsvHeader(NamedTuple):
     """The columns of a file.
 
     Attributes:
-        names: of all columns.
+        names: names of all columns.
         places: columns of each complete field, without the time.
-        factors: to SI units, of the columns that have other units.
+        factors: factors to SI units of the columns that have other units.
         time: column of the time; None if there is none, and a rate was stated.
         time_factor: seconds in the unit that the name of the time column states; None
             without one.
@@ -126,8 +126,8 @@ def parse_header(
     or datetime.
 
     Args:
-        path: of the file, for errors.
-        names: of all columns, as the header line has them.
+        path: path of the file, for errors.
+        names: names of all columns, as in the header line.
         joints: number of joints of the arm.
         timeless: whether the file may have no column of the time.
 
@@ -170,8 +170,8 @@ def _complete_fields(
     """The fields all of whose elements have a column.
 
     Args:
-        path: of the file, for errors.
-        elements: of fields, by the names of the columns.
+        path: path of the file, for errors.
+        elements: elements of fields by the names of the columns.
         joints: number of joints of the arm.
 
     Returns:
@@ -256,9 +256,9 @@ class _Elements:
 
         Args:
             column: number of the column, from 0.
-            name: as the header line has it.
+            name: name in the header line.
             stem: the name without its unit.
-            unit: as stated; None without one.
+            unit: stated unit; None without one.
             is_time: whether this is the time column.
         """
         if is_time:
@@ -313,8 +313,8 @@ def _factors(
     """Factors to the SI unit of a field, of its columns whose stated units are others.
 
     Args:
-        path: of the file, for errors.
-        field: of the table.
+        path: path of the file, for errors.
+        field: field of the table.
         columns: numbers of its columns.
         units: stated units by the numbers of columns.
 
@@ -347,7 +347,7 @@ def parse_columns(
     `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three.
 
     Args:
-        path: of the file, for errors.
+        path: path of the file, for errors.
         text: the list, as the option --columns has it.
         count: number of columns of the file.
         joints: number of joints of the arm.
@@ -372,7 +372,7 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     """Names of single columns that an entry of `--columns` stands for.
 
     Args:
-        path: of the file, for errors.
+        path: path of the file, for errors.
         entry: such as "actual_q", "actual_q[6]", "actual_q_0..5", "-" or "-[3]".
         joints: number of joints of the arm.
 
@@ -473,7 +473,7 @@ def headerless(path: Path, width: int, joints: int) -> RecordingError:
     """The error about a file without a header line; the remedy names the layouts that fit.
 
     Args:
-        path: of the file.
+        path: path of the file.
         width: number of its columns.
         joints: number of joints of the arm.
     """

@@ -87,9 +87,9 @@ class CsvFile:
         header: columns of the file.
         payload: mass that is the same in all rows [kg]; None if it has none or several.
         time: how the time column was read.
-        time_zone: of the first date; None without dates or zone.
-        period: of its samples [s], see `nominal_period`.
-        gap_rule: which steps of its times are gaps.
+        time_zone: time zone of the first date; None without dates or zone.
+        period: period of the samples of the file [s], see `nominal_period`.
+        gap_rule: rule by which steps of the times are gaps.
 
     Raises:
         RecordingError: an unusable file, with place and remedy; faults of values show
@@ -259,9 +259,9 @@ class CsvFile:
         """Unit of the numbers of the time column, and how it was found.
 
         Args:
-            name: of the time column.
+            name: name of the time column.
             raw: numbers of the time column [rows], NaN where a cell is no number.
-            options: with the unit that the user states, if any.
+            options: options of the import, with the unit that the user states, if any.
 
         Raises:
             RecordingError: several units are possible.
@@ -328,8 +328,8 @@ class CsvFile:
         """Spread the times of distinct rows with equal times over the time between.
 
         Args:
-            name: of the time column.
-            rows: in order [n]; None if all rows are in order.
+            name: name of the time column.
+            rows: numbers of the rows in order [n]; None if all rows are in order.
             rate: stated samples per second; None if unknown.
 
         Raises:
@@ -389,7 +389,7 @@ class CsvFile:
         """Samples in the order of the file, without bad rows.
 
         Args:
-            fields: to read, without the time.
+            fields: RTDE names of the fields to read, without the time.
 
         Yields:
             Times and values of the fields of some thousand rows, in SI units.
@@ -438,7 +438,8 @@ class CsvFile:
             rows: line number and text of each row.
             lines: number of the line of each row [rows].
             chosen: columns that are read [k].
-            is_wrong: which values are not finite, though they must be [rows, k].
+            is_wrong: mask of the values that are not finite, though they must be [rows,
+                k].
             first: number of the first of these rows in the file, from 0.
         """
         time = self._time[first : first + len(rows)]
@@ -485,10 +486,11 @@ class CsvFile:
             twins: pairs of columns.
             read: columns of the values [k].
             rows: line numbers and texts of the rows [n].
-            values: of the rows [n, k].
+            values: values of the rows [n, k].
 
         Raises:
-            RecordingError: for the first such pair, with its line.
+            RecordingError: the values of a pair differ; the error names the line of the
+                first such pair.
         """
         for first, second in twins:
             one = values[:, read.index(first)]
@@ -512,8 +514,8 @@ class CsvFile:
         """Count rows that are left out for one reason.
 
         Args:
-            kind: of the reason, for the report.
-            lines: of the rows [n >= 1], ascending.
+            kind: kind of the reason, for the report.
+            lines: line numbers of the rows [n >= 1], ascending.
             column: column at fault in the first of these rows; None if the whole row is.
             problem: problem of the first of these rows.
         """
@@ -537,7 +539,7 @@ def nominal_period(steps: Array) -> float | None:
     multiples of it (samples are missing).
 
     Args:
-        steps: of the clock [n], s; steps back and zeros do not count.
+        steps: steps of the clock [n], s; steps back and zeros do not count.
 
     Returns:
         The period [s]; None if the steps are irregular, or half an hour long.

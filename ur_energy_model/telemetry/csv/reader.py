@@ -46,7 +46,7 @@ def read_csv(
     """Read recordings of one robot completely, with a gap between files.
 
     Args:
-        paths: at least one file.
+        paths: paths of the files, at least one file.
         robot: description name for the recording's info, such as "ur5e"; None if unknown.
         options: how to read the files.
         note: called with each remark on fields, columns and rows, one line each.
@@ -61,7 +61,7 @@ class CsvReader:
     """CSV recordings of one robot, one after the other, in batches.
 
     Args:
-        paths: at least one file.
+        paths: paths of the files, at least one file.
         robot: description name for the recording's info.
         options: how to read the files.
         note: called with each remark on missing fields, ignored columns and rows, one
@@ -69,7 +69,7 @@ class CsvReader:
 
     Attributes:
         info: provenance.
-        fields: that all files have.
+        fields: RTDE names of the fields that all files have.
         duration: time covered so far without gaps [s].
         repeated: rows left out because an earlier one has the same time and values.
         time: how the time of the first file was read; `spread` counts the rows of all

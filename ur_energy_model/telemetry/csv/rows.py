@@ -46,7 +46,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line that is not blank.
 
     Args:
-        path: of a plain or gzipped file.
+        path: path of a plain or gzipped file.
 
     Raises:
         RecordingError: it cannot be read, is not text, or is beyond the budget.
@@ -105,7 +105,7 @@ class Dialect(NamedTuple):
     """Format of the rows of a file: separator of columns, and form of numbers.
 
     Attributes:
-        delimiter: between two columns; None for white space.
+        delimiter: separator between two columns; None for white space.
         decimal_comma: whether 1,5 is a number.
     """
 

@@ -85,7 +85,7 @@ class BadRow(NamedTuple):
 
     Attributes:
         line: number of the line in the file, from 1.
-        column: that is at fault; None if it is the whole row.
+        column: column at fault; None if the whole row is at fault.
         problem: what is wrong, as the end of a sentence that begins with the line.
     """
 
@@ -107,7 +107,7 @@ class CsvTable:
         header: columns of the file.
         is_dated: whether times are dates or times of day.
         times_of_day: whether times are times of day, without a date.
-        time_zone: of the first date; None without dates or zone.
+        time_zone: time zone of the first date; None without dates or zone.
         rows_read: number of rows that the last pass has read so far.
         cut_off: the last line of the file, if it ends too early and the last pass has
             read it.
@@ -220,7 +220,7 @@ class CsvTable:
         """Values of some columns of rows.
 
         Args:
-            texts: of the rows.
+            texts: texts of the rows.
             chosen: columns to read.
 
         Returns:

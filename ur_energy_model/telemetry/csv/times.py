@@ -148,8 +148,8 @@ class TimeColumn(NamedTuple):
         column: name in the file; None with a stated rate.
         unit: a key of UNITS, or DATE.
         reason: how the unit was found, for people.
-        resolution: of coarse times whose rows were spread [s]; None where times are as
-            recorded.
+        resolution: step of coarse times whose rows were spread [s]; None where times are
+            as recorded.
         spread: number of rows that were spread.
     """
 
@@ -175,7 +175,7 @@ def mean_step(time: Array) -> float:
     times are rounded, or come in bursts.
 
     Args:
-        time: of rows in any order [n], in any unit; the first million decide.
+        time: times of rows in any order [n], in any unit; the first million decide.
 
     Returns:
         The mean step, in the unit of the times; NaN if all times are equal.
@@ -218,7 +218,7 @@ def fastest_speed(time: Array, positions: Array) -> float:
 
     Args:
         time: [n], in any unit; rows whose time does not advance do not count.
-        positions: of joints [n, k], rad.
+        positions: joint positions [n, k], rad.
     """
     steps = np.diff(time)
     moved = np.abs(np.diff(positions, axis=0)).max(axis=1, initial=0.0)
@@ -257,7 +257,7 @@ def unit_by_name(name: str, time: Array) -> tuple[str, str] | None:
     """Unit of a column whose numbers alone leave several, by its name or a likely date.
 
     Args:
-        name: of the column.
+        name: name of the column.
         time: numbers of the rows as written [n].
 
     Returns:
@@ -345,8 +345,8 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
     backward.
 
     Args:
-        path: of the file, for errors.
-        time: of the rows [n], s, or NaN.
+        path: path of the file, for errors.
+        time: times of the rows [n], s, or NaN.
 
     Returns:
         Which rows are kept [n], whether they are to be sorted, and the number of
@@ -384,7 +384,7 @@ def _fragments(time: Array) -> Mask:
     """Rows in short pieces between two jumps of the time, of which one goes back.
 
     Args:
-        time: of the rows [n], s; some steps go back.
+        time: times of the rows [n], s; some steps go back.
     """
     steps = np.diff(time)
     back = steps < 0
@@ -402,7 +402,7 @@ def _are_restarts(time: Array) -> bool:
     """Whether all steps back are restarts of the controller, see `row_order`.
 
     Args:
-        time: of the rows [n], s; some steps go back.
+        time: times of the rows [n], s; some steps go back.
     """
     steps = np.diff(time)
     back = np.flatnonzero(steps < 0)

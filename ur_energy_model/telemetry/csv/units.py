@@ -92,7 +92,7 @@ def time_factor(unit: str) -> float | None:
     """Seconds in a unit of time.
 
     Args:
-        unit: as a header states it, such as "ms" or "Seconds".
+        unit: unit in a header, such as "ms" or "Seconds".
 
     Returns:
         The seconds; None if the text is no unit of time.
@@ -105,8 +105,8 @@ def unit_factor(field: Field, unit: str) -> float | None:
     """Factor from a stated unit to the SI unit of a field.
 
     Args:
-        field: of the table.
-        unit: as a header states it.
+        field: field of the table.
+        unit: unit in a header.
 
     Returns:
         What values in this unit are multiplied with; None if it cannot be converted.

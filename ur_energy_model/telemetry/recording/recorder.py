@@ -48,7 +48,7 @@ class Recorder(ClosedOnExit):
 
     Args:
         source: entered already; from now on only the recorder reads it.
-        folder: where bags go for which `start` gets no path.
+        folder: folder for bags for which `start` gets no path.
         options: what to record.
         tap: called with every batch in the reading thread; it must be quick.
         record: begin a bag on entering, with the first sample of the source: at this
@@ -292,7 +292,7 @@ class Recorder(ClosedOnExit):
         """Put the samples of a batch that belong into the bag into the queue.
 
         Args:
-            batch: at least one sample.
+            batch: samples to record, at least one.
 
         Returns:
             Whether the duration of the bag is over, and the gap in which it ends; None if
@@ -369,7 +369,7 @@ class Recorder(ClosedOnExit):
         """End the bag by itself.
 
         Args:
-            error: that ended the source; None if the duration is over.
+            error: error that ended the source; None if the duration is over.
             cut: gap in which the bag ends, None if there is none.
         """
         self._stop_taking()
@@ -394,13 +394,14 @@ class _Reception:
     Attributes:
         duration: length after which the bag ends by itself, by the controller's clock
             [s]; None if it does not.
-        rate: of the samples [Hz], None if it is unknown.
+        rate: rate of the samples [Hz]; None if it is unknown.
         samples: number of samples accepted so far.
         first_time: controller time of the first sample [s], by the present clock if the
             controller restarted.
         last_time: controller time of the last sample [s].
         began: host's monotonic time at which the bag began [s].
-        outage: of the source, in which the bag ended; None if it did not.
+        outage: outage of the source in which the bag ended; None if it did not end in
+            one.
     """
 
     duration: float | None = None
@@ -464,7 +465,7 @@ class _Reception:
 
         Args:
             away: time without samples [s].
-            cause: of the gap.
+            cause: cause of the gap.
 
         Returns:
             The gap; None if it has no length.

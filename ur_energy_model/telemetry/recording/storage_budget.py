@@ -61,7 +61,7 @@ class StorageBudget:
     and those that metadata.yaml does not list, since they come from elsewhere.
 
     Args:
-        folder: of the bags.
+        folder: folder of the bags.
         retention: the budget.
         recording: returns the bag that this process records, None if there is none.
         release: takes a file out of that bag, and returns whether it may be deleted.
@@ -157,7 +157,7 @@ class StorageBudget:
         """Delete a file, if nothing speaks against it.
 
         Args:
-            file: of a bag under the budget.
+            file: file of a bag under the budget.
 
         Returns:
             Why it was not deleted, None if it was.

@@ -68,9 +68,9 @@ class RecorderOptions:
     Attributes:
         fields: RTDE names to write; None for all fields of the source.
         name: template of bag names, see `bag_name`.
-        namespace: of the topics in bags, see RecordingInfo.
-        tf_prefix: of the names of joints in bags, see RecordingInfo.
-        split: when to start a new file of a bag.
+        namespace: namespace of the topics in bags, see RecordingInfo.
+        tf_prefix: prefix of the names of joints in bags, see RecordingInfo.
+        split: extent at which a new file of a bag starts.
         pretrigger: time before `start` with which a bag begins [s].
         duration: length after which a bag ends by itself, by the controller's clock [s].
         retention: budget for all bags in the folder; None keeps all.
@@ -109,7 +109,7 @@ class RecorderStatus:
         duplicates: number of packets left out because the controller sent the same tick
             again.
         skipped: number of packets left out because they could not be used.
-        gaps: of this bag.
+        gaps: gaps of the present bag.
         bytes: size of the bag so far.
         seconds: time since recording began [s].
         waiting: number of samples that are read and not written yet.
@@ -153,14 +153,14 @@ class WritingThread:
     in the queue, in order with the samples.
 
     Args:
-        queue: of samples, events and commands.
+        queue: queue of samples, events and commands.
         options: how to record.
         on_failure: called in the thread when a bag has to end: no more samples must be
             queued.
 
     Attributes:
         finished: set when a bag has ended.
-        bag: that is being written, None if there is none.
+        bag: bag that is being written; None if there is none.
     """
 
     def __init__(
@@ -302,9 +302,9 @@ class WritingThread:
         """Close the bag, if there is one; what is on the disk stays readable.
 
         Args:
-            state: of the recorder from now on.
+            state: state of the recorder from now on.
             error: why the bag ends early, None if it does not.
-            outage: of the source in which the bag ends, None if samples arrive.
+            outage: outage of the source in which the bag ends; None if samples arrive.
 
         Returns:
             Why the bag could not be closed, None if it was.
@@ -411,8 +411,8 @@ class WritingThread:
         """Note that the disk is full or fails; an event of the bag where this begins.
 
         Args:
-            bag: that cannot be written.
-            error: of the disk.
+            bag: bag that cannot be written.
+            error: error of the disk.
         """
         reason = error.strerror or str(error)
         text = f"writing failed ({reason}), samples wait in memory"

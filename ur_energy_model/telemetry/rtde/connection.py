@@ -59,14 +59,14 @@ class RtdeConnection:
 
     Args:
         host: address of the controller.
-        port: of RTDE.
+        port: TCP port of RTDE.
 
     Attributes:
         messages: text messages of the controller, which the owner takes out.
         recipe: fields that the controller agreed to send, see `subscribe`.
-        rate: at which it sends them [Hz].
+        rate: rate at which the controller sends the fields [Hz].
         missing: requested fields that the controller lacks.
-        version: of the controller's software: major, minor, bugfix and build.
+        version: version of the controller's software: major, minor, bugfix and build.
         skipped: number of packets left out so far: of unknown type, of another recipe,
             malformed.
         skip_reason: what the last of these packets was; None if there were none.
@@ -117,7 +117,7 @@ class RtdeConnection:
         Args:
             fields: RTDE names to request, of the table; fields that the controller lacks
                 are left out (`missing`).
-            rate: to request [Hz]; None for every cycle of the controller.
+            rate: requested rate [Hz]; None for every cycle of the controller.
 
         Raises:
             ControllerError: no answer, or an answer that is not RTDE.
@@ -300,8 +300,8 @@ class RtdeConnection:
         """Send a request and wait for its reply; data packages before the reply are kept.
 
         Args:
-            kind: of the request and its reply.
-            payload: of the request.
+            kind: kind of the request and its reply.
+            payload: content of the request.
 
         Returns:
             The payload of the reply.

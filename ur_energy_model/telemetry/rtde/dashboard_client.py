@@ -70,7 +70,7 @@ class ControllerIdentity:
         Args:
             host: address of the controller, for errors.
             robot: description name of the expected model, None for any.
-            before: of the controller before.
+            before: identity of the previous controller.
             software: major version of the controller's software, which distinguishes UR5e
                 and UR5; None if it is unknown.
 
@@ -101,7 +101,7 @@ def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
 
     Args:
         host: address of the controller.
-        port: of its dashboard server.
+        port: TCP port of the controller's dashboard server.
 
     Returns:
         What the server answers within TIMEOUT; the rest is unknown.
@@ -127,10 +127,10 @@ class LoadedProgram:
 
     Args:
         host: address of the controller.
-        port: of its dashboard server.
+        port: TCP port of the controller's dashboard server.
 
     Attributes:
-        name: of the last answer; None while it is unknown.
+        name: program name in the last answer; None while it is unknown.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:

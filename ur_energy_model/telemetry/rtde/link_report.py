@@ -47,7 +47,7 @@ class LinkReport:
         """State of the connection, now.
 
         Args:
-            period: of the samples [s].
+            period: period of the samples [s].
             is_away: whether samples cannot come, because the connection is lost.
 
         Returns:
@@ -82,8 +82,8 @@ class LinkReport:
         """Keep an event, unless too many are waiting already.
 
         Args:
-            kind: of the event, such as "connection" or "gap".
-            text: for the reader of a bag.
+            kind: kind of the event, such as "connection" or "gap".
+            text: text for the reader of a bag.
             level: INFORMATION, WARNING or ERROR.
         """
         if len(self._events) < MAX_EVENTS:
@@ -93,7 +93,7 @@ class LinkReport:
         """Note a new connection, whose samples are still to come.
 
         Args:
-            identity: of the controller, for people.
+            identity: identity of the controller, for people.
             again: whether it is not the first connection.
         """
         self._is_returning = again
@@ -111,7 +111,7 @@ class LinkReport:
 
         Args:
             problem: why.
-            level: of the event.
+            level: level of the event.
         """
         if problem not in self._problems:
             self._problems.add(problem)
@@ -135,7 +135,7 @@ class LinkReport:
         """Note that samples arrived: the present outage is over, and its gaps are the loss.
 
         Args:
-            gaps: in and in front of the samples.
+            gaps: gaps in and in front of the samples.
             doubt: why the samples may come from another arm than before; None if they do
                 not.
         """

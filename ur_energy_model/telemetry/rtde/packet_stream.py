@@ -56,7 +56,7 @@ class PacketStream:
         peer: address of the controller, for errors.
 
     Attributes:
-        clock: of the controller, as host stamps.
+        clock: clock of the controller, as host stamps.
         duplicates: packets left out because the controller sent the same tick again.
         skipped: packets left out because their times are impossible, or belong to no
             clock.
@@ -87,17 +87,17 @@ class PacketStream:
         """Telemetry of the next packages, one batch for each clock.
 
         Args:
-            recipe: of the packages.
+            recipe: recipe of the packages.
             records: the packages [n >= 1].
             arrival: host time at which they were read [ns].
-            info: of the recording; its rate defines which steps are gaps.
+            info: provenance of the recording; its rate defines which steps are gaps.
 
         Returns:
             Batches in order; a gap at index 0 with `away` begins another clock.
 
         Raises:
-            WrongRobotError: after a lost connection, the clock belongs to another
-                controller.
+            WrongRobotError: the clock belongs to another controller, after a lost
+                connection.
         """
         if self._waiting is not None:
             records = recipe.join([self._waiting, records])
@@ -147,7 +147,7 @@ class PacketStream:
 
         Args:
             times: controller times of the packages [n], s.
-            rule: of the recording.
+            rule: rule of the recording by which steps of the time are gaps.
             unusable: number of packets that came and could not be used.
             away: time without packages by the host's clock [s].
             arrival: host time at which the packages were read [ns].
@@ -168,7 +168,7 @@ class PacketStream:
 
         Args:
             times: controller times of the packages [n], s.
-            rule: of the recording.
+            rule: rule of the recording by which steps of the time are gaps.
             unusable: number of packets that came and could not be used.
         """
         found = rule.find_behind(self._last_time, times)
@@ -195,9 +195,9 @@ class PacketStream:
 
         Args:
             columns: values of the packages by field.
-            gaps: in and in front of the packages.
+            gaps: gaps in and in front of the packages.
             arrival: host time at which they were read [ns].
-            info: of the recording.
+            info: provenance of the recording.
         """
         times = columns["timestamp"]
         newest = float(times[-1])
@@ -227,7 +227,7 @@ class PacketStream:
         """Which packages [n] are from a time that the host's clock has not reached.
 
         Args:
-            times: of the packages [n], s; some may be impossible.
+            times: controller times of the packages [n], s; some may be impossible.
             arrival: host time at which they were read [ns].
             away: time without packages by the host's clock [s].
         """
@@ -239,7 +239,7 @@ class PacketStream:
         """Whether the clock after a lost connection belongs to a restarted controller.
 
         Args:
-            times: of the packages [n], s.
+            times: controller times of the packages [n], s.
             away: time without packages by the host's clock [s].
             arrival: host time at which they were read [ns].
         """
@@ -275,7 +275,7 @@ class PacketStream:
         Args:
             first: time of the package [s].
             away: time without packages by the host's clock [s].
-            rule: of the recording.
+            rule: rule of the recording by which steps of the time are gaps.
         """
         self.clock.restart()
         step = first - self._last_time

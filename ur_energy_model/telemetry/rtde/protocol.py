@@ -108,7 +108,7 @@ class FrameReader:
         """The data packages of a recipe that come next.
 
         Args:
-            recipe: of the packages.
+            recipe: recipe of the packages.
 
         Returns:
             Records [n >= 1]; None if another packet, or none that is complete, comes next.
@@ -236,7 +236,7 @@ class Recipe:
         """Values of records by name.
 
         Args:
-            records: of this recipe [n].
+            records: records of this recipe [n].
 
         Returns:
             float64 [n], or [n, width] for vectors. The arrays are contiguous from FEW
@@ -325,8 +325,9 @@ def decode_output_setup(
     """Frequency [Hz] and names of an output setup request.
 
     Args:
-        payload: of the request.
-        version: of the protocol; in version 1 the request has no frequency (None).
+        payload: content of the request.
+        version: version of the protocol; in version 1 the request has no frequency
+            (None).
         peer: address that sent the request, for errors.
     """
     if version == 1:
@@ -347,7 +348,7 @@ def decode_setup_reply(
     """Reply to a setup request.
 
     Args:
-        payload: of the reply.
+        payload: content of the reply.
         numbered: whether the reply has the number of a recipe, which only the reply to an
             output setup in protocol version 1 lacks.
         peer: address that sent the reply, for errors.
@@ -397,8 +398,8 @@ def decode_text_message(
     """Text message of the controller; bytes that are not UTF-8 are replaced.
 
     Args:
-        payload: of the message.
-        version: of the protocol; in version 1 the message has no source ("").
+        payload: content of the message.
+        version: version of the protocol; in version 1 the message has no source ("").
         peer: address that sent the message, for errors.
     """
     if version == 1:

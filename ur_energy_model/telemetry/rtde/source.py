@@ -63,8 +63,9 @@ class LinkOptions:
     """How to reach a controller; the defaults are right for a real controller.
 
     Attributes:
-        port: of RTDE.
-        dashboard_port: of the dashboard server, which knows model and serial number.
+        port: TCP port of RTDE.
+        dashboard_port: TCP port of the dashboard server, which states model and serial
+            number.
         silence: time without packets after which a connection counts as lost [s].
     """
 
@@ -86,7 +87,7 @@ class RtdeSource(ClosedOnExit):
             names another model is refused.
         fields: RTDE names to request; fields that the controller lacks are left out
             (`missing_fields`).
-        rate: to request [Hz]; None for every cycle of the controller.
+        rate: requested rate [Hz]; None for every cycle of the controller.
         batch_seconds: time span of the packets that `read` waits for; 0 returns each
             packet at once.
         patience: time for which entering the source tries to connect [s].
@@ -94,8 +95,10 @@ class RtdeSource(ClosedOnExit):
 
     Raises:
         InputError: a field that is not in the table, or a rate out of range.
-        ControllerError: on entering: no connection, or refused.
-        WrongRobotError: on entering: the controller belongs to another robot model.
+        ControllerError: raised on entering: there is no connection, or the controller
+            refuses it.
+        WrongRobotError: raised on entering: the controller belongs to another robot
+            model.
     """
 
     def __init__(
