@@ -81,7 +81,7 @@ class SetPayload:
     """Configure the payload in the controller.
 
     Attributes:
-        mass: [kg].
+        mass: mass of the payload [kg].
         cog: centre of mass in the flange frame [3], m.
         inertia: about the centre of mass (xx, yy, zz, xy, xz, yz) [6], kg m^2.
     """

@@ -197,12 +197,12 @@ class ArmParameters:
     Attributes:
         seed: number of the arm among the arms of its type.
         gear_ratio: motor turns per joint turn.
-        torque_constant: motor side, N m/A.
+        torque_constant: torque constant, motor side, N m/A.
         stated_torque_constant: torque constant in the controller's calibration, motor
             side, N m/A.
         back_emf_constant: constant per phase, V s/rad: torque_constant / 1.5 (three-phase
             convention).
-        winding_resistance: ohm.
+        winding_resistance: electrical resistance of the windings, ohm.
         effective_resistance: copper loss over squared current, ohm.
         reflected_inertia: nominal rotor and reducer, as in target_moment, kg m^2.
         rotor_inertia: true rotor and reducer, kg m^2.

@@ -96,7 +96,7 @@ def spring_torque(
     """Torque [N m] of a gear at a twist [rad].
 
     Args:
-        twist: [rad].
+        twist: angle by which the gear is twisted [rad].
         k1: stiffness below the first knee [N m/rad].
         k2: stiffness between the knees [N m/rad].
         k3: stiffness above the second knee [N m/rad].
@@ -119,7 +119,7 @@ def gear_twist(torque: Array, stiffness: Array, knees: Array) -> Array:
     """Twist [n], rad, under torques [n], N m; the inverse of `spring_torque`.
 
     Args:
-        torque: [n], N m.
+        torque: torques of the gears [n], N m.
         stiffness: K1, K2, K3 [n, 3], N m/rad.
         knees: T1, T2 [n, 2], N m.
     """
@@ -131,7 +131,7 @@ def gear_energy(twist: Array, stiffness: Array, knees: Array) -> Array:
     """Energy [n], J, of gears twisted by angles [n], rad.
 
     Args:
-        twist: [n], rad.
+        twist: angles by which the gears are twisted [n], rad.
         stiffness: K1, K2, K3 [n, 3], N m/rad.
         knees: T1, T2 [n, 2], N m.
     """
@@ -183,23 +183,24 @@ class DriveConstants(NamedTuple):
     which current_to_torque and friction_factor are computed.
 
     Attributes:
-        coulomb: [2, n], N m.
-        rise: [2, n], N m.
-        pace: [2, n], rad/s.
-        viscous: [2, n], N m s/rad.
-        breakaway: [n].
-        stribeck_speed: [n], rad/s.
+        coulomb: friction at a slow speed by direction [2, n], N m.
+        rise: friction that shear-thinning grease adds at high speeds, by direction [2,
+            n], N m.
+        pace: speed over which this friction rises to 63 %, by direction [2, n], rad/s.
+        viscous: friction per speed by direction [2, n], N m s/rad.
+        breakaway: static over Coulomb friction [n].
+        stribeck_speed: speed over which breakaway vanishes [n], rad/s.
         current_to_torque: gear ratio times torque constant [n], N m/A.
-        effective_resistance: [n], ohm.
-        rotor_inertia: [n], kg m^2.
-        max_current: [n], A.
+        effective_resistance: copper loss over squared current [n], ohm.
+        rotor_inertia: inertia of rotor and reducer [n], kg m^2.
+        max_current: largest current of the motors [n], A.
         stiffness: stiffness of the gears [n, 3], N m/rad.
         knees: torques T1, T2 at which the stiffness of the gears changes [n, 2], N m.
         damping: viscous damping of the gears [n], N m s/rad.
         load_direct: friction over transmitted torque while driving [n].
         load_reverse: friction over transmitted torque while driven by the load [n].
-        flex_spline_coulomb: [n], N m.
-        flex_spline_viscous: [n], N m s/rad.
+        flex_spline_coulomb: Coulomb friction of the flex spline [n], N m.
+        flex_spline_viscous: viscous friction of the flex spline [n], N m s/rad.
         friction_factor: factor of the present temperature on the part of friction that
             depends on the speed [n].
     """
@@ -279,7 +280,7 @@ def advance_drives(
         bias: Coriolis, centrifugal and gravity torques [n], N m.
         first: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
         last: reference at the end [2, n]; it is linear in between.
-        feed_forward: [n], N m.
+        feed_forward: torque that the controller adds to the servo's torque [n], N m.
         gains: gains of the position loops; the reference is a position of the rotor or of
             the link.
         drives: constants of the drives.
@@ -445,7 +446,8 @@ class Plant:
             dt: time to advance by [s].
             start: reference at the begin [2, n]: rotor position, rad, and speed, rad/s.
             end: reference at the end.
-            feed_forward: added to the torque of the servo, joint side [n], N m.
+            feed_forward: torque that is added to the torque of the servo, joint side [n],
+                N m.
             gains: gains of the servo loops.
             noise: standard normal numbers for the torque ripple in motion [n]; None
                 without ripple.
