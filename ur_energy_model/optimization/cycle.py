@@ -216,7 +216,7 @@ class WorkCycle:
         measured_energy: mean measured energy of a cycle at the bus [J]; None if not
             recorded.
         measured_energy_std: scatter of the measured energy between cycles [J].
-        temperature: mean of the joints [n], degC; None if not recorded.
+        temperature: mean temperatures of the joints [n], degC; None if not recorded.
         notes: what the recording does not show, one sentence each.
         switching: what switching the arm off takes; None where the recording does not
             show it.

@@ -288,7 +288,7 @@ class CycleProblem:
         shown: largest values of each recorded move.
         arms: the arm on the path of each move.
         kept: time of the cycle that stays: rests and moves that are kept [s].
-        tool_speed: highest of flange and elbow in the recording [m/s].
+        tool_speed: highest speed of flange and elbow in the recording [m/s].
         limits: limits of the new moves: the usual limits, raised to the recorded values
             where these exceed them, except for the tool speed.
         beyond: names of the limits that the recording exceeds, as text.

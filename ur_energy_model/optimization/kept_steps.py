@@ -92,7 +92,7 @@ def _with_waits_kept(
         rest: standstill after the move.
         move: number of the move.
         locked: places that stay, by number of the move, and of the wait or None.
-        reason: why they stay.
+        reason: reason why the places stay.
     """
     waits = list(rest.waits)
     for number, wait in enumerate(waits):

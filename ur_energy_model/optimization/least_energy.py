@@ -298,7 +298,7 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
     """Newton step [N - 1] with a tridiagonal Hessian.
 
     Args:
-        gradient: [N - 1].
+        gradient: gradient of the sum [N - 1].
         diagonal: diagonal of the Hessian [N - 1].
         beside: elements of the Hessian next to its diagonal [N - 2].
     """

@@ -44,8 +44,8 @@ class MeasuredSaving:
     """Saving at the bus, measured by running both cycles in turns.
 
     Attributes:
-        energy: mean per cycle as recorded [J].
-        new_energy: mean per cycle as typed [J].
+        energy: mean energy of a recorded cycle [J].
+        new_energy: mean energy of a cycle as typed [J].
         saving_percent: saving in percent of `energy`.
         interval: 95 % interval of the saving (low, high), percent; NaN with one pair of
             cycles, which shows no scatter.
@@ -142,7 +142,7 @@ class ArmLoad:
         torque_share: largest torque of this joint over its limit.
         torque_rms: root mean square of the torques of all joints over their limits; gears
             wear and motors heat with it.
-        power: largest at the supply [W].
+        power: largest power at the supply [W].
     """
 
     joint: str

@@ -48,9 +48,9 @@ class PathLimits:
     """Limits of a motion; of the joints [n] on the joint side, with friction in the torque.
 
     Attributes:
-        speed: rad/s.
-        acceleration: rad/s^2.
-        torque: N m.
+        speed: largest speed of the joints [n], rad/s.
+        acceleration: largest acceleration of the joints [n], rad/s^2.
+        torque: largest torque of the joints [n], N m.
         tool_speed: largest speed of flange and elbow [m/s].
         jerk: largest jerk of the joints [rad/s^3]; infinite without a limit.
         recorded: whether the recorded motion is allowed in any case.
@@ -170,7 +170,7 @@ def point_velocities(
     The elbow is the far end of the second moving link.
 
     Args:
-        dynamics: the arm.
+        dynamics: dynamics of the arm.
         q: joint positions [k, n], rad.
         qd: joint velocities [k, n], rad/s.
 

@@ -58,7 +58,7 @@ class TypedLine:
         moves: moves of the line, with their energies; a move that is run several times is
             contained as often.
         recorded: values that the line was run with.
-        most: highest values.
+        most: highest values that may be typed.
         units: units of typed speeds and accelerations, SI.
 
     Attributes:

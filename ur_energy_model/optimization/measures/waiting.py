@@ -53,7 +53,7 @@ class _Stop(NamedTuple):
         q: joint positions [n], rad.
         lines: lines of the move in the program; empty if unknown.
         power: power of holding the arm at the stop, whole arm at the supply [W].
-        std: [W].
+        std: standard deviation of `power` [W].
     """
 
     number: int
