@@ -240,10 +240,10 @@ def _require_near(
     Args:
         bag: recording of the run, for the error.
         cycle: name of the cycle, in words.
-        energy: measured in the run [J].
+        energy: energy that was measured in the run [J].
         expected: energy of the same cycle [J].
         origin: source of the expected energy, in words.
-        limit: largest relative difference.
+        limit: largest relative difference of both energies.
 
     Raises:
         RecordingError: the energy is farther off.
