@@ -307,7 +307,7 @@ def _with_rest(
     """The state after adding standstill, from SETTLING_TIME after the begin of each stretch.
 
     Args:
-        state: sums so far.
+        state: sums over the standstills so far.
         time: controller timestamps [samples], s.
         moment: target_moment [samples, n], N m.
         current: target_current [samples, n], A.
