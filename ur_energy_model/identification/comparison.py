@@ -155,7 +155,7 @@ class _FilterWindow:
     between two parts without a gap.
 
     Args:
-        narrow: the filter.
+        narrow: low-pass filter of the comparison.
         dof: number of joints n.
     """
 

@@ -61,7 +61,7 @@ class EstimatedSetup:
     Attributes:
         source: bag or file.
         stated: setup as configured or recorded.
-        setup: estimate.
+        setup: estimated mounting and payload.
         setup_source: "estimated" where target_moment determines it, else the source of
             `stated`.
         mass_std: standard deviation of the mass of the payload [kg].
@@ -97,8 +97,8 @@ class DynamicsEstimate:
             for; NaN for joints that did not move.
         identified: joints [n] whose inertia target_moment shows; the prior of others is
             kept.
-        link_tensors: identified in place of the robot file's; None unless requested.
-            Reflected inertias and setups refer to them.
+        link_tensors: identified tensors in place of the tensors of the robot file; None
+            unless requested. Reflected inertias and setups refer to them.
         recordings: setups by recording: one entry, or several where the payload changes.
         rms: torque residual per joint over all recordings [n], N m.
         warnings: warnings for the user, one line each.
@@ -264,7 +264,7 @@ def estimate_setups(
     Inertias and tensors come from the fitted recordings alone.
 
     Args:
-        recordings: all of them.
+        recordings: all recordings.
         fitted: recordings that are fitted.
         robot: the arm as its robot file describes it.
         setup: the one stated by the user; None without.

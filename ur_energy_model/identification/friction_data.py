@@ -359,7 +359,7 @@ class CurrentColumns:
         width: number of columns.
 
     Args:
-        laws: the candidates.
+        laws: candidates of the friction law.
         accelerations: add a column for the motor inertia.
         known: a model known before, whose friction has separate columns.
     """

@@ -561,7 +561,7 @@ def current_regression(
     Where inertias are unknown, its loads are computed from those that a first fit found.
 
     Args:
-        recordings: each a session.
+        recordings: recordings of the arm, each a session.
         dynamics: setups of the recordings, in the same order.
         robot: the arm, n joints.
         inertia: prior of the reflected inertias.

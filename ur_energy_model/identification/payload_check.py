@@ -140,8 +140,8 @@ def check_payload(
     without torque constants in the robot file.
 
     Args:
-        model: identified from the recording, perhaps with others; its friction counts
-            where the arm's type has no generic model.
+        model: model that was identified from the recording, perhaps with others; its
+            friction counts where the arm's type has no generic model.
         robot: the arm.
         recording: recording with its currents.
         own: setups of the recording as used for the currents.

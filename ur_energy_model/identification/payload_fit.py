@@ -251,7 +251,7 @@ class _PayloadData(NamedTuple):
     Attributes:
         blocks: Gram matrices of the payload columns [blocks, n, width, width].
         moving: time in motion of each joint [n], s.
-        temperature: mean of each joint [n], degC; NaN where not recorded.
+        temperature: mean temperature of each joint [n], degC; NaN where not recorded.
         elapsed: time from the first to the last sample [s].
     """
 

@@ -174,7 +174,7 @@ def _completed(found: CheckedFit, arm: ArmFit, given: Sequence[Recording]) -> En
     """The model of the drives with provenance, capacitor, cable, presliding and wall.
 
     Args:
-        found: the drives.
+        found: checked fit of the drives.
         arm: the fit that they come from.
         given: the fitted recordings in the order of the user.
     """

@@ -78,7 +78,7 @@ class JointEstimate:
     Attributes:
         torque_constant: torque constant, motor side [N m/A].
         torque_constant_std: standard deviation of the torque constant [N m/A].
-        friction: motor side.
+        friction: friction parameters by name, motor side.
         friction_std: standard deviations of the friction parameters by name.
         covariance: covariance of (load factor / k_t, friction parameters / k_t)
             [1 + p, 1 + p], see `JointModel.current_covariance`.
