@@ -155,7 +155,7 @@ class CycleDetector:
 
         Args:
             batch: samples that follow those before.
-            trigger: the signal.
+            trigger: signal that begins the cycles.
             paused: values from which a program continues and does not start.
         """
         signal = batch.columns.get(TRIGGER_FIELD[trigger])

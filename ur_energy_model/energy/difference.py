@@ -29,7 +29,7 @@ class Difference:
     interval is then unknown, and nothing is proven.
 
     Attributes:
-        value: the difference.
+        value: the difference, in the unit of the compared quantity.
         variance: variance of the error of `value`, in its unit squared.
         freedom: degrees of freedom of the variance; infinite where it is known exactly.
     """

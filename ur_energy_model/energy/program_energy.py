@@ -182,7 +182,7 @@ class ProgramEnergy:
         """Add the powers of samples that follow those before.
 
         Args:
-            table: the powers.
+            table: powers of the samples.
             marks: marks of cycles, by row.
             shifts: starts of shifts, by their first row.
         """
@@ -199,7 +199,7 @@ class ProgramEnergy:
         """Add the powers as `update` does, between edges.
 
         Args:
-            table: the powers.
+            table: powers of the samples.
             edges: rows of the table, ascending.
 
         Yields:

@@ -71,7 +71,7 @@ class StandbyState(NamedTuple):
     """Estimate of the standby power of a session after the last complete block.
 
     Attributes:
-        power: mean of the estimate [W].
+        power: mean of the estimated standby power [W].
         variance: variance of the estimate by noise and drift [W^2].
         errors: change of the estimate per error of the power of motors and drivers
             [errors], W per standard deviation of that error.

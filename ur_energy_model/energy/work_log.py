@@ -51,8 +51,8 @@ class LoggedCycle(NamedTuple):
         energy: energy [J].
         motion_time: time while the arm moved [s].
         motion_energy: energy while the arm moved [J].
-        temperature: mean of the joints at the end of the cycle [degC]; NaN where not
-            recorded.
+        temperature: mean temperature of the joints at the end of the cycle [degC]; NaN
+            where not recorded.
     """
 
     duration: float
@@ -188,7 +188,7 @@ class WorkLog:
 
         Args:
             channels: layout of the powers.
-            table: the powers.
+            table: powers of the samples.
             marks: marks of cycles; None to find them here.
         """
         if channels is not self._channels:
