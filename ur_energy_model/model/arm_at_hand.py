@@ -300,7 +300,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     states its own. The session, the wall and the calibration with a payload are dropped.
 
     Args:
-        model: identified on one arm.
+        model: model that was identified on one arm.
 
     Raises:
         RobotFileError: no such robot.

@@ -319,7 +319,7 @@ class Friction:
     """A friction law with values.
 
     Attributes:
-        law: the law.
+        law: law of the friction torque.
         parameters: values by parameter name, motor side (units: PARAMETER_UNITS).
         shape: the law's shape constants.
         temperature_model: a, b, c, d of the manufacturer-style model, if the law uses it.

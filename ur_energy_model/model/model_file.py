@@ -98,7 +98,7 @@ def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
     """Content of the model file as YAML.
 
     Args:
-        model: what to write.
+        model: model to write.
         header: comment lines at the beginning of the file.
     """
     return header + yaml.dump(
@@ -115,7 +115,7 @@ def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -
     """Write a model file atomically, after checking that it can be read again.
 
     Args:
-        model: what to write.
+        model: model to write.
         path: path of the file, which is replaced.
         header: comment lines at the beginning of the file.
 
