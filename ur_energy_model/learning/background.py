@@ -330,7 +330,7 @@ class LearnerProcess:
 
     Attributes:
         left_out: number of samples that found no room.
-        process: the process.
+        process: process of the learner.
     """
 
     def __init__(self, begin: BeginLearning, learner: str) -> None:

@@ -169,7 +169,7 @@ class LevelDetector:
         """State levels relative to another model.
 
         Args:
-            shift: added to the levels [c].
+            shift: difference that is added to the levels [c].
             std: standard deviations of the shift [c].
         """
         directions = np.eye(len(self.filter.mean))
