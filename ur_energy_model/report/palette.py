@@ -26,7 +26,7 @@ class Theme:
         muted: secondary text, and context.
         data: recorded curves.
         grid: lines of the grid.
-        accent: the whole arm.
+        accent: colour of the whole arm.
         good: verdict "good".
         fair: verdict "fair".
         poor: verdict "poor".

@@ -54,7 +54,7 @@ def _over_time(
         analysis: analysis of the recording.
         key: key of the chart.
         title: heading.
-        caption: how to read it.
+        caption: explanation of the chart.
         panels: panels in reading order.
         more: further attributes of `LineChart`.
     """

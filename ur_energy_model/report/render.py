@@ -226,7 +226,7 @@ def _table(table: Table, recording: int | None) -> str:
     """A table as HTML.
 
     Args:
-        table: the content.
+        table: content of the table.
         recording: index of the recording that it shows; None for all of them.
     """
     kind = ' class="text"' if all(len(row) == 2 for row in table.rows) else ""

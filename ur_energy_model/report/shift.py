@@ -206,7 +206,7 @@ def _follow(
 
     Args:
         estimator: estimator of the recorded arm.
-        batches: the recording.
+        batches: samples of the recording, in order.
         curve: curve of the recordings before.
         name: name of the recording, for progress.
         progress: called with NaN, as the length is unknown, and a text.

@@ -76,7 +76,7 @@ class ModelVerdict:
     Attributes:
         grade: the worst one of the findings.
         headline: the verdict in one sentence.
-        statements: the findings.
+        statements: findings behind the grade.
     """
 
     grade: Grade
