@@ -201,7 +201,7 @@ def error_rows(
         robot: name of the arm.
         part: "train" or "test".
         test: errors of EcBot's models.
-        ecbot: the models.
+        ecbot: fitted models of EcBot.
     """
     words: dict[str, Any] = {
         "part": _PARTS[part],

@@ -57,7 +57,7 @@ class PublishedBaseParameters:
     Attributes:
         theoretical: parameters of the simulated links (Table 5).
         simulated: recovered from the paper's simulation (Table 5).
-        identified: identified on the real robot (Table 9).
+        identified: parameters identified on the real robot (Table 9).
     """
 
     theoretical: dict[str, float]
@@ -323,7 +323,7 @@ def _measured(
 
     Args:
         session: the run of the protocol.
-        trajectory: one period.
+        trajectory: one period of the trajectory.
         friction: Coulomb and viscous coefficients [2, n], joint side, N m and N m s/rad.
         seed: seed of the noise.
     """
