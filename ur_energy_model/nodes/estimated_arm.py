@@ -219,7 +219,7 @@ class EstimatedArm:
     Args:
         parameters: own parameters of the node.
         robot: name or path; empty for the robot of the model file.
-        beside: the companions.
+        beside: companions of the estimator.
         lines: writer of the lines for the operator.
         lock: guards the estimator against the thread that reads the samples.
         on_cycle: called with each completed cycle.
@@ -465,7 +465,7 @@ class EstimatedArm:
         """Refuse the model of another arm.
 
         Raises:
-            WrongRobotError: it is one.
+            WrongRobotError: the model is the model of another arm.
         """
         try:
             same = model.robot == self.robot.name or model.robot_name == self.robot.name

@@ -51,9 +51,9 @@ class PlanAnswer:
         changed: what was corrected before the prediction, and why; empty if nothing.
         begins_away: statement that the plan begins elsewhere than the arm is; empty if it
             begins there.
-        energy: predicted for the plan as it is; None if it is refused.
+        energy: energy that is predicted for the plan as it is; None if it is refused.
         optimized: the same path and duration for less energy; None if not (yet) found.
-        optimized_energy: predicted for `optimized`.
+        optimized_energy: energy that is predicted for `optimized`.
         not_optimized: why there is no `optimized`; empty if there is, or not yet.
         measured: energy of its motion; None if not (yet) measured.
         channels: channels of the measurement.
@@ -351,7 +351,7 @@ class PlanPredictions:
 
         Args:
             plan: checked plan.
-            energy: predicted for it.
+            energy: energy that is predicted for the plan.
             arm: state of the arm when the prediction began.
 
         Raises:

@@ -202,7 +202,7 @@ class UnexpectedErrors:
 
         Args:
             error: what was raised.
-            place: where.
+            place: place of the error, in words.
             consequence: what follows from it, such as "; the process ends".
 
         Returns:
