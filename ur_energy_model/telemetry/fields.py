@@ -88,7 +88,7 @@ def _registers(way: str) -> tuple[Field, ...]:
         Args:
             name: name of the register behind "output_" or "input_".
             kind: RTDE data type.
-            text: what it is.
+            text: content of the register, in words.
             is_late: whether it came with a later version of the software.
         """
         found.append(

@@ -117,7 +117,7 @@ class AnswerBudget:
         """Time that is left [s].
 
         Raises:
-            TimeoutError: none is.
+            TimeoutError: no time is left.
         """
         left = self._end - time.monotonic()
         if left <= 0.0:
@@ -320,7 +320,7 @@ def _subscriber_class(topic: str) -> type[Any]:
     """The class of clients that subscribe to a topic, if paho-mqtt is installed.
 
     Raises:
-        MissingPackageError: it is not.
+        MissingPackageError: paho-mqtt is not installed.
     """
     with optional_import():
         import paho.mqtt.client as mqtt
@@ -532,7 +532,7 @@ def _registers_class(unit: int, profile: MeterProfile) -> type[Any]:
     """The class of clients that read a unit by its profile, if pymodbus is installed.
 
     Raises:
-        MissingPackageError: it is not.
+        MissingPackageError: pymodbus is not installed.
     """
     with optional_import():
         from pymodbus.client import ModbusTcpClient

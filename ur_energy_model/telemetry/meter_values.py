@@ -172,7 +172,7 @@ def checked_reading(power: float, energy: float = math.nan) -> Reading | Silence
     """A reading of a possible power.
 
     Args:
-        power: [W].
+        power: power that the meter states [W].
         energy: the meter's counter [J]; an impossible value counts as none.
     """
     if not abs(power) <= MOST_POWER:

@@ -243,7 +243,7 @@ class Telemetry:
                 the gap at the end of all samples belongs to the last part.
 
         Raises:
-            ValueError: another step.
+            ValueError: the step of the slice is not 1.
         """
         start, stop, step = part.indices(len(self.time))
         if step != 1:
@@ -261,7 +261,7 @@ class Telemetry:
 
         Args:
             rows: mask or slice of the samples.
-            gaps: among these samples, with indexes among them.
+            gaps: gaps among these samples, with indexes among them.
             repeated: see the attribute.
         """
         columns = {name: values[rows] for name, values in self.columns.items()}

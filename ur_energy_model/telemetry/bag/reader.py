@@ -125,7 +125,7 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
         recordings: folders or files of bags; all but the last may be damaged.
 
     Raises:
-        InputError: none names it, or none can be read.
+        InputError: no recording names a robot, or no recording can be read.
     """
     source: Path | str = "--robot"
     for bag in recordings:

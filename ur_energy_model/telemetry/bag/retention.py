@@ -68,7 +68,7 @@ class Retention(NamedTuple):
         """Whether the oldest file has to go.
 
         Args:
-            file: the oldest one.
+            file: oldest file of the folder.
             total: size of all files [bytes].
             now: present time [s since the epoch].
         """

@@ -78,12 +78,12 @@ class CsvFile:
     """A CSV recording, read twice: first its clock, then its samples.
 
     Args:
-        path: the file.
+        path: path of the file.
         options: how to read it.
         note: called with each remark, one line each that begins with the path.
 
     Attributes:
-        path: the file.
+        path: path of the file.
         header: columns of the file.
         payload: mass that is the same in all rows [kg]; None if it has none or several.
         time: how the time column was read.

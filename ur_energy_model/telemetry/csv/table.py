@@ -98,12 +98,12 @@ class CsvTable:
     """A CSV recording as a table of numbers, which can be read several times.
 
     Args:
-        path: the file.
+        path: path of the file.
         options: how to read it.
         note: called with each remark, one line each.
 
     Attributes:
-        path: the file.
+        path: path of the file.
         header: columns of the file.
         is_dated: whether times are dates or times of day.
         times_of_day: whether times are times of day, without a date.
@@ -433,7 +433,7 @@ class CsvTable:
             options: how to read the file.
             titles: names of the columns in the file; None without a line of names.
             first: the first line that is no comment.
-            rows: the first rows.
+            rows: first rows of the file.
 
         Raises:
             RecordingError: there are no names of columns, or the names cannot be used.

@@ -217,7 +217,8 @@ def fastest_speed(time: Array, positions: Array) -> float:
     """Speed that all but a few of the steps with motion stay below, rad per unit of `time`.
 
     Args:
-        time: [n], in any unit; rows whose time does not advance do not count.
+        time: times of the rows [n], in any unit; rows whose time does not advance do not
+            count.
         positions: joint positions [n, k], rad.
     """
     steps = np.diff(time)

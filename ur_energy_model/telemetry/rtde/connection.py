@@ -260,7 +260,7 @@ class RtdeConnection:
         """Count a packet that cannot be used.
 
         Args:
-            refusal: why not.
+            refusal: error that states why the packet cannot be used.
 
         Raises:
             ProtocolError: there were too many in a row.

@@ -110,7 +110,7 @@ class LinkReport:
         Each problem is one event until samples arrive.
 
         Args:
-            problem: why.
+            problem: reason of the loss or refusal, in words.
             level: level of the event.
         """
         if problem not in self._problems:

@@ -290,7 +290,7 @@ def _with_unusable(gaps: Iterable[Gap], unusable: int) -> list[Gap]:
     """The gaps, with the cause UNUSABLE for gaps that unusable packets explain.
 
     Args:
-        gaps: found by the clock.
+        gaps: gaps that were found by the clock.
         unusable: number of packets that came and could not be used.
     """
     explained: list[Gap] = []

@@ -418,7 +418,7 @@ def _check(good: bool, peer: str, what: str) -> None:
     """Refuse a payload that is not as it has to be.
 
     Args:
-        good: whether it is.
+        good: whether the payload is as it has to be.
         peer: address that sent it.
         what: is wrong, such as "an empty text message".
 
