@@ -114,7 +114,7 @@ class ClientConnection:
             sent = self._socket.send(self._pending)
         except BlockingIOError:
             return
-        except OSError:  # the client has gone; what it sent before is still to be read
+        except OSError:  # the client has gone; bytes from it are still to be read
             self._listening = False
             sent = len(self._pending)
         del self._pending[:sent]

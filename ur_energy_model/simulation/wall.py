@@ -167,7 +167,7 @@ class SimulatedWall:
             silent_until: end of a silence that has begun [s].
 
         Returns:
-            Which readings arrive [m], and until when the meter is silent after them [s].
+            Mask of the readings that arrive [m], and end of the silence after them [s].
         """
         begun = random.random(len(ends)) < self.silences_per_hour * self.period / 3600.0
         lengths = random.uniform(*self.silence_seconds, len(ends))
