@@ -72,7 +72,7 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
         robot: the arm.
 
     Returns:
-        None without a usable sample.
+        Fit of the moments; None without a usable sample.
 
     Raises:
         MissingFieldError: target_moment is missing, or every pair of position and speed.

@@ -265,7 +265,7 @@ class WallMeterCheck:
         quick = self.period <= QUICK_SECONDS
         views = [self._fine] if quick else [self._slow]
         if quick and not self._fine.readings.is_quick:
-            # It may average over a minute although it has a reading every second.
+            # The meter may average over a minute although it has a reading every second.
             views.append(self._slow)
         grams = [view.gram for view in views]
         # The sums over all readings, then over the readings in each state of the box: a
