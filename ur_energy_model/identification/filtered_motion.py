@@ -252,7 +252,7 @@ def usable_runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
 WIDENING = 4.0  # bandwidth of the first filter over the cut-off of the second
 OVERSAMPLING = 5.0  # samples kept per period of the first filter's bandwidth
 _CHUNK = 30.0  # time that is filtered together [s]
-_OVERLAP = 2.0  # time on either side of it that the filter needs [s]
+_OVERLAP = 2.0  # time on either side of a chunk that the filter needs [s]
 _LINEAR_RATE = 200.0
 """Rate from which samples are interpolated linearly and differentiated by central
 differences [Hz]; splines are used below."""

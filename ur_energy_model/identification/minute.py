@@ -319,8 +319,8 @@ class StandbyMinutes:
             window: consecutive samples; without bus power they are ignored.
 
         Returns:
-            For each complete minute: the time at its end [s], the standby power, and the
-            standard deviation of the power [W].
+            Time at the end [s], standby power and standard deviation of the power [W] of each
+            complete minute.
         """
         bus = window.bus_power
         if bus is None or any(name not in window for name in _FIELDS) or len(window) < 2:

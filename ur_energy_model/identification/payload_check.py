@@ -389,8 +389,9 @@ def wrong_payload(
         stated: payload that the user states; None for the one set in the controller.
 
     Returns:
-        None where both agree, and where the recording does not show the payload: too
-        little motion, a payload that changes, no currents, or a model that does not fit.
+        The contradiction; None where both agree, and where the recording does not show the
+        payload: too little motion, a payload that changes, no currents, or a model that
+        does not fit.
     """
     try:
         recording = read_recording(bag, model.description(), enough=_LONGEST)
