@@ -198,7 +198,7 @@ def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, in
         motion: motion of the recording.
 
     Returns:
-        What shows the cycles, and the samples at which each begins and ends.
+        Evidence of the cycles, and the samples at which each cycle begins and ends.
     """
     departing = _departing(motion)
     on_the_way = CycleDetector()

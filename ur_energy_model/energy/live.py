@@ -507,7 +507,7 @@ class LiveEstimator:
         batch = concatenate(self._pending)
         if self.options.constants is None:
             found_constants = self._fingerprint.update(batch)
-            # They are used from the next batch on: what was computed is not changed.
+            # The constants are used from the next batch on: computed powers are not changed.
             self._stated = found_constants or self._stated
         earlier = len(batch) - len(self._pending[-1])  # samples of the batches before
         self._pending = []

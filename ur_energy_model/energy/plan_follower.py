@@ -272,7 +272,7 @@ class _Expected:
         """What a standstill since a time [s] at positions q [n], rad, shows of the plan.
 
         Returns:
-            That its path was followed at another speed; None if it was not.
+            Statement that the path was followed at another speed; None if it was not.
         """
         if not (np.abs(q - self.q[-1]) <= self.tolerance).all():
             return None

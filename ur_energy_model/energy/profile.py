@@ -357,8 +357,8 @@ def shift_begins(
         zone: time zone of these starts.
 
     Returns:
-        By the number of the first sample of each minute: the start of the shift that this
-        minute belongs to.
+        Start of the shift to which each minute belongs, by the number of the minute's
+        first sample.
 
     Raises:
         InputError: the recording has no time of day.

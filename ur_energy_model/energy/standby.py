@@ -463,7 +463,7 @@ class StandbyFollower:
         if not self.state.measured:
             return math.sqrt(variance), math.sqrt(variance)
         # The share `motion` of the estimate contains the error that all motions of the
-        # session have: it is an error at standstill, and the rest of it one in motion.
+        # session have: an error at standstill. The rest of the error counts in motion.
         at_rest = variance + (self.state.motion * self.common) ** 2
         in_motion = variance + ((1.0 - self.state.motion) * self.common) ** 2
         return math.sqrt(at_rest), math.sqrt(in_motion)

@@ -43,7 +43,7 @@ def compare_programs(
     """What changed in each node, or line outside of nodes, between two versions of a program.
 
     Returns:
-        As `compare` of `ur_energy profile --json`: energies per cycle, or in all where
+        Entries as in `compare` of `ur_energy profile --json`: energies per cycle, or in all where
         there are no cycles [J], None where a version does not have the part; lines of the
         script that were taken out ("- ...") or added ("+ ..."). The interval of a
         measured difference is unknown (NaN) where there are not two cycles that show the
