@@ -219,7 +219,7 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
         speed: joint speeds [k], rad/s.
 
     Returns:
-        By name [k]: "speed", the speeds [rad/s]; "torque", the friction torque [N m];
+        Curves by name [k]: "speed", the speeds [rad/s]; "torque", the friction torque [N m];
         "std_this_session", its standard deviation in the fitted sessions, by
         `JointModel.current_covariance`; "std", its standard deviation in another session.
     """
