@@ -151,7 +151,7 @@ class BackgroundLearning:
         """Start the process where it does not run, and save the states that it has sent.
 
         Returns:
-            What has happened since the last call.
+            Events since the last call.
         """
         update = LearningUpdate()
         if self._process is not None:

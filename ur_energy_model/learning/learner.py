@@ -255,8 +255,8 @@ class Learner:
         """Everything needed to continue after a restart, see the argument `state`.
 
         Returns:
-            At most a few megabytes, with a checksum. It names the arm, and a learner of
-            another arm refuses it.
+            At most a few megabytes, with a checksum. The state names the arm, and a learner
+            of another arm refuses the state.
         """
         pending = self._windows.pending
         unused = list(self._queue)
