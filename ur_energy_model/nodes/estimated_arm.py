@@ -449,7 +449,7 @@ class EstimatedArm:
 
     @property
     def arm_warning(self) -> str | None:
-        """That samples or model are of another arm, in words; None if they are not.
+        """Statement that samples or model are of another arm; None if they are not.
 
         Remedies name parameters of the node in place of options of commands.
         """

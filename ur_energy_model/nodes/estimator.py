@@ -455,7 +455,7 @@ class EstimatorNode(ManagedNode):
         """The present reading for the sinks; the estimator's lock is held.
 
         Returns:
-            None before the arm is known and has sent a batch.
+            The reading; None before the arm is known and has sent a batch.
         """
         arm = self._arm
         batch = self._last_batch

@@ -112,7 +112,7 @@ class OperatorLines:
             at_once: whether it is written in any case.
 
         Returns:
-            Whether it was written.
+            Whether the line was written.
         """
         now = self.clock()
         period = REMINDER if again else PERIOD

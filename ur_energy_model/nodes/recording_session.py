@@ -192,7 +192,7 @@ class RecordingSession:
         """Finish the bag, if there is one; from now on no recording is wanted.
 
         Returns:
-            What the bag has.
+            Status of the recorder, with the content of the bag.
 
         Raises:
             RecordingError: the session is not connected.

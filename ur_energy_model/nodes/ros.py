@@ -148,7 +148,7 @@ class PolledSubscription:
         quality of service does not suit the subscription.
 
         Returns:
-            None with versions of rclpy that do not count them (Humble).
+            The number; None with versions of rclpy that do not count publishers (Humble).
         """
         count = getattr(self._subscription, "get_publisher_count", None)
         return None if count is None else int(count())
