@@ -237,7 +237,7 @@ PROVISIONAL_TAIL = packed([DataEnd(0), Footer(0, 0, 0)]) + MAGIC
 """End of a growing file, without summary, so that every reader opens it."""
 
 
-# Records of an open file, and what its summary holds, without reading its chunks.
+# Records of an open file, and the content of its summary, without reading its chunks.
 
 
 def read_at(file: BinaryIO, place: int, count: int) -> bytes:

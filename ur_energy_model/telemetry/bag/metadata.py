@@ -192,7 +192,7 @@ def read_metadata(folder: Path) -> BagMetadata:
     custom = root.get("custom_data")
     if custom is not None:
         for key, child in custom.mapping().items():
-            # This package writes scalars only; other values are of another writer.
+            # This package writes scalars only; other values come from another writer.
             if child.is_scalar:
                 own[key] = child.written()
     return BagMetadata(files, topics, own, root["storage_identifier"].written())
@@ -453,7 +453,7 @@ def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Not
         custom: key-value pairs of the record.
 
     Returns:
-        One index and note; empty if the record is another one, or malformed.
+        One pair of index and note; empty if the record is another one, or malformed.
     """
     try:
         if name == PROGRAM_RECORD_NAME:

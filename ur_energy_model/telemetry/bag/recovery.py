@@ -81,7 +81,7 @@ def recover_bag(path: Path) -> Recovery:
         path: rosbag2 directory, or an .mcap file.
 
     Returns:
-        What is readable now, and what was wrong.
+        Numbers of readable samples and files, and the damage.
 
     Raises:
         RecordingError: no bag, still being recorded, nothing readable in it, or the disk

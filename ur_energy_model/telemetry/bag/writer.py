@@ -193,8 +193,8 @@ class BagWriter(ClosedOnExit):
         self._written = 0  # number of samples in them
         self._last_time = math.nan  # controller time of the last of these samples [s]
         self._last_log_time = 0  # of all messages [ns]
-        # What waits for the next chunk: samples; how many of them the last chunk has held
-        # back; gaps and programs with the indexes of their samples; and other messages.
+        # Data that wait for the next chunk: samples, and how many of them the last chunk
+        # has held back; gaps and programs with the indexes of their samples; and other messages.
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._dropped = DroppedSamples()

@@ -109,7 +109,8 @@ def unit_factor(field: Field, unit: str) -> float | None:
         unit: unit in a header.
 
     Returns:
-        What values in this unit are multiplied with; None if it cannot be converted.
+        Factor by which values in this unit are multiplied; None if the unit cannot be
+        converted.
     """
     accepted = _units_of(field)
     if unit.strip() in accepted or not field.unit:

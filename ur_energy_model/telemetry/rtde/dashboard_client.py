@@ -104,7 +104,7 @@ def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
         port: TCP port of the controller's dashboard server.
 
     Returns:
-        What the server answers within TIMEOUT; the rest is unknown.
+        Answers of the server within TIMEOUT; what it does not answer is unknown.
     """
     questions = ("get serial number", "get robot model", LOADED_PROGRAM)
     serial, model, program = _answers(host, port, *questions)

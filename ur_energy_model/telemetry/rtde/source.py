@@ -511,7 +511,7 @@ class RtdeSource(ClosedOnExit):
             q: their joint angles [n, joints], rad; None if they are not recorded.
 
         Returns:
-            What is not known, in words; None if it is the same arm.
+            Doubt in words; None if it is the same arm.
         """
         in_front = [gap for gap in batch.gaps if gap.index == 0]
         is_restarted = any(gap.cause.startswith(RESTARTED) for gap in in_front)
