@@ -66,7 +66,7 @@ _DEFAULTS = (1.05, 1.4, 0.25, 1.2, CHARACTERISTIC_SIZE)
 _JOINT = struct.Struct(">dddffffB")  # a joint in the sub-packet of the joints
 _HEADER = struct.Struct(">iB")  # length and kind of a packet
 _CALIBRATED = 1  # status of the kinematic calibration
-_MAIN_TEMPERATURE = 30.0  # of the main board [degC]
+_MAIN_TEMPERATURE = 30.0  # temperature of the main board [degC]
 _TOOL_TEMPERATURE = 25.0  # [degC]
 
 

@@ -331,8 +331,8 @@ _PHASES = 1.5  # torque constant over back-EMF constant of a phase, three phases
 _LEAST_COULOMB = 0.1  # least share of the calibrated friction that is left to the rotor
 _LOSS_FREQUENCY = 20.0  # frequency at which gears have their loss factor [Hz]
 _OVERCURRENT = 1.3  # largest current of a motor over the current at rated torque
-_RESISTANCE_EXPONENT = -0.5  # of the rated torque, in thermal resistances
-_CAPACITY_EXPONENT = 0.6  # of the rated torque, in thermal capacities
+_RESISTANCE_EXPONENT = -0.5  # exponent of the rated torque in thermal resistances
+_CAPACITY_EXPONENT = 0.6  # exponent of the rated torque in thermal capacities
 
 
 def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:

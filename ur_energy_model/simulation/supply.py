@@ -99,8 +99,9 @@ class Bus:
         return (self._open - math.sqrt(max(root, 0.0))) / (2.0 * self._source)
 
 
-POWER_ON_TIME = 1.0  # from power off to idle [s]; assumed, real arms take some seconds
-BRAKE_TIME = 0.5  # from idle to running [s]; likewise assumed
+POWER_ON_TIME = 1.0
+"""Time from power off to idle [s]; assumed, real arms take some seconds."""
+BRAKE_TIME = 0.5  # time from idle to running [s]; likewise assumed
 
 
 class PowerSupply:

@@ -267,8 +267,8 @@ COMMANDS: dict[int, Callable[[UrRtdeScript], object]] = {
     9: lambda s: s.box.arm.command(cmd.SpeedJ(s.doubles(0), float(s.doubles(6, 1)[0]))),
     10: UrRtdeScript.speed_tool,
     11: lambda s: s.servo(s.doubles(0)),
-    15: UrRtdeScript.stop,  # of speedJ and speedL
-    16: UrRtdeScript.stop,  # of servoJ and servoL
+    15: UrRtdeScript.stop,  # end of speedJ and speedL
+    16: UrRtdeScript.stop,  # end of servoJ and servoL
     17: UrRtdeScript.set_payload,
     19: _without_effect,  # end of teaching
     20: _without_effect,  # damping of the force mode
@@ -278,8 +278,8 @@ COMMANDS: dict[int, Callable[[UrRtdeScript], object]] = {
     29: lambda s: s.box.set_tool(s.doubles(0)),
     30: lambda s: s.answer(s.box.joint_positions(s.doubles(0), s.doubles(6))),
     31: lambda s: s.box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP),
-    33: UrRtdeScript.stop,  # of moveL
-    34: UrRtdeScript.stop,  # of moveJ
+    33: UrRtdeScript.stop,  # end of moveL
+    34: UrRtdeScript.stop,  # end of moveJ
     36: lambda s: s.reachable(s.box.target_q),
     37: lambda s: s.answer_whether(s.box.kinematics.within_limits(s.doubles(0))),
     39: lambda s: s.answer(compose(s.pose(), s.pose(6))),

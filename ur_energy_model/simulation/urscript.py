@@ -415,12 +415,12 @@ cycles."""
 INT32 = (-(1 << 31), (1 << 31) - 1)  # lowest and highest value of an integer register
 
 # Values of parameters that a call leaves out.
-_JOINT_ACCELERATION = 1.4  # of movej and speedj [rad/s^2]
-_JOINT_SPEED = 1.05  # of movej [rad/s]
-_TOOL_ACCELERATION = 1.2  # of movel [m/s^2]
-_TOOL_SPEED = 0.25  # of movel [m/s]
-_LOOKAHEAD = 0.1  # of servoj [s]
-_GAIN = 300.0  # of servoj
+_JOINT_ACCELERATION = 1.4  # default acceleration of movej and speedj [rad/s^2]
+_JOINT_SPEED = 1.05  # default speed of movej [rad/s]
+_TOOL_ACCELERATION = 1.2  # default acceleration of movel [m/s^2]
+_TOOL_SPEED = 0.25  # default speed of movel [m/s]
+_LOOKAHEAD = 0.1  # default lookahead time of servoj [s]
+_GAIN = 300.0  # default gain of servoj
 _STOP = 2.0  # deceleration of stopj and stopl [rad/s^2]
 
 # Actions of the calls, see `Action`.
