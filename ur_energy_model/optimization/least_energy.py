@@ -33,7 +33,7 @@ _FIRST = 1e-3  # first weight of the barrier, relative to the size of the object
 _NEAR = 1e-5  # first weight for a start near the minimum
 _LAST = 1e-7  # last weight
 _FACTOR = 0.01  # ratio of consecutive weights
-_MOST_STEPS = 60  # of Newton's method for one weight
+_MOST_STEPS = 60  # most steps of Newton's method for one weight
 _ENOUGH_BEFORE = 1e-3
 """Relative decrease of a whole step at which a barrier problem before the last counts as solved."""
 _ENOUGH = 1e-8

@@ -18,7 +18,8 @@ from ur_energy_model.optimization.pendant import Step, copy_advice
 from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.typing import Array
 
-BREAK = 30.0  # of a day in which the arm could be switched off, for the ceiling [min]
+BREAK = 30.0
+"""Break of a day in which the arm could be switched off, for the ceiling [min]."""
 
 
 class OptimizedMove(NamedTuple):

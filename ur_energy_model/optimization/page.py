@@ -49,7 +49,7 @@ from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
 
 STEP = 0.01  # time between samples of the drawn powers [s]
-SCALED_POINTS = 10  # of the curve of speed scaling
+SCALED_POINTS = 10  # number of points of the curve of speed scaling
 _GROUP = "cycle"
 
 
@@ -332,7 +332,7 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     saved = optimized.energy - optimized.typed_energy
     if measured is not None:
         saved = measured.energy - measured.new_energy
-    hours = tariff.hours_per_year / DAYS_PER_YEAR  # of work in a day
+    hours = tariff.hours_per_year / DAYS_PER_YEAR  # hours of work in a day
     daily = 3600.0 * hours / optimized.duration
     wall = optimized.ceiling.wall
     slope = float(wall.slope(optimized.energy / optimized.duration))

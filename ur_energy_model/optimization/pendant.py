@@ -352,7 +352,7 @@ def _step_energies(
     """Energy of each step [J], from the stretches of the cycle and the wait of each step [s]."""
     moving = [part.energy for part in parts if part.stretch.moving]
     resting = _resting(parts)
-    waited = [0.0] * len(resting)  # after each move, by the program
+    waited = [0.0] * len(resting)  # programmed wait after each move [s]
     for step, wait in zip(sheet, waits, strict=True):
         waited[step.move] += wait
     energies = []

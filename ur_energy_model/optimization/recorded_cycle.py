@@ -337,7 +337,7 @@ def _with_lines_before(
     if lines is None:
         return tuple(waits)
     with_lines: list[Wait] = []
-    until_move = 0.0  # from the end of the wait to the first move [s]
+    until_move = 0.0  # time from the end of the wait to the first move [s]
     for wait in reversed(waits):
         middle = until_move + 0.5 * wait.duration
         until_move += wait.duration

@@ -33,7 +33,7 @@ from ur_energy_model.optimization.typed_values import (
     best_values,
 )
 
-TRIALS = 3  # of values that keep all limits, before a line stays as recorded
+TRIALS = 3  # most trials of values that keep all limits, before a line stays as recorded
 
 
 class TypedCycle(NamedTuple):

@@ -31,7 +31,7 @@ SQUAREST = 1.05  # least shape: nearly constant speed; a shape is highest over m
 TRIANGLE = 2.0  # shape of a trapezoid without constant speed
 FINER = np.linspace(-1.0, 1.0, 5)
 """Speeds and shapes of a finer grid, in its steps from the best candidate."""
-ROUNDS = 3  # of finer and finer candidates
+ROUNDS = 3  # rounds of finer and finer candidates
 NARROWER = 0.35  # steps of a finer grid relative to the steps of the grid before
 HIGHEST = 1e5  # highest shadow price of time in the search [W]
 LOWEST = 0.05  # lowest shadow price of time in the search [W]
@@ -304,7 +304,7 @@ def _total_time(lines: Sequence[TypedLine], chosen: Sequence[int]) -> float:
 
 TOLERANCE = 1.001
 """Factor by which typed values may exceed a limit: values of the recording are among the limits."""
-PROGRESS_SAMPLES = 400  # of a moveL, from which the progress of its tool is found
+PROGRESS_SAMPLES = 400  # samples of a moveL, from which the progress of its tool is found
 ROWS = 4000
 """Intervals that are calculated together: more do not fit into the processor's cache."""
 
