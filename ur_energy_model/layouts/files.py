@@ -27,7 +27,7 @@ from ur_energy_model.files import config_file
 
 # ArmTopics: topics, frames and plots of one arm in a cell.
 
-COLORS = (  # of the curves of a plot, in their order
+COLORS = (  # colours of the curves of a plot, in their order
     "#1f77b4",
     "#d62728",
     "#2ca02c",
