@@ -312,7 +312,7 @@ def _design(given: Given, options: ExciteOptions, output: Path) -> None:
                 request, time_limit=options.time_limit, keep_best=True, progress=bar
             )
     save_trajectory(output, design.trajectory)
-    shown = design.trajectory.design.get("for_gap")  # of the gap that it was designed for
+    shown = design.trajectory.design.get("for_gap")  # statement of the gap to be closed
     if options.json:
         print_json(design.figures() | ({} if shown is None else {"for_gap": shown}))
         return

@@ -118,8 +118,8 @@ JOINT_STOP = 1.5  # deceleration that stops a joint move [rad/s^2]
 WATCHDOG = 2.0
 """The controller stops the program if it receives inputs less often than this [Hz]."""
 CONNECT_SECONDS = 60.0  # a busy machine needs 30 s to import what the process needs [s]
-_IDLE_SECONDS = 0.05  # between inputs for the watchdog, while nothing is streamed [s]
-_REPORT_SECONDS = 0.1  # from one report of a followed trajectory to the next [s]
+_IDLE_SECONDS = 0.05  # time between inputs for the watchdog while nothing is streamed [s]
+_REPORT_SECONDS = 0.1  # time between two reports of a followed trajectory [s]
 _MOST_CYCLES = 4.0
 """Largest advance along a trajectory in one step, in cycles of the controller."""
 _MOVE_BEGINS = 0.2  # time after which a joint move without progress has ended [s]

@@ -28,7 +28,7 @@ COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
 REST = 1e-9  # speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]
 _STEP = 1e-6  # step of the forward differences [rad, rad/s]
-_COLUMNS = COUNT + 3  # of a joint: inertial parameters, friction, motor inertia
+_COLUMNS = COUNT + 3  # columns of a joint: inertial parameters, friction, motor inertia
 _RIGID = slice(0, COUNT)
 _COULOMB = COUNT
 _VISCOUS = COUNT + 1
