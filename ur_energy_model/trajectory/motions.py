@@ -282,7 +282,7 @@ class Sinusoids:
         """As `Motion.sample`."""
         time = np.clip(time, 0.0, self.duration)
         late = time > 0.5 * self.duration
-        to_end = np.where(late, self.duration - time, time)  # to the nearer end
+        to_end = np.where(late, self.duration - time, time)  # time to the nearer end [s]
         # The smooth step is the quintic polynomial in u with zero slope and curvature at
         # both ends.
         u = np.clip(to_end / self.fade_time, 0.0, 1.0)[:, None]

@@ -31,8 +31,9 @@ from ur_energy_model.trajectory.motions import (
 )
 from ur_energy_model.typing import Array
 
-TEST_SPEED = 3.0  # of the test trajectories A and B [rad/s] (Clochiatti et al. 2024)
-TEST_ACCELERATION = 6.0  # of the same trajectories [rad/s^2]
+TEST_SPEED = 3.0
+"""Speed of the test trajectories A and B [rad/s] (Clochiatti et al. 2024)."""
+TEST_ACCELERATION = 6.0  # acceleration of the same trajectories [rad/s^2]
 TOOL_SPEED = 1.3
 """Tool speed at which the controller re-plans its moves [m/s] (observed by Clochiatti et al.
 2024)."""
