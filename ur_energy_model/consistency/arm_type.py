@@ -85,7 +85,7 @@ class ArmTypeCheck:
     def __init__(self) -> None:
         self._windows = SampleWindows(FIELDS)
         self._info = RecordingInfo()
-        self._evidence: dict[int, _Evidence] = {}  # of the samples so far, by joints
+        self._evidence: dict[int, _Evidence] = {}  # fits of the samples, by joints
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""

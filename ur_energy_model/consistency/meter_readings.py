@@ -246,7 +246,7 @@ class MeterReadings:
         reach = max(self._windows.reach, frozen + 1.0)
         self._sums = Integrals(0.5 * self._windows.step, reach, TERMS)
         self._time = -np.inf
-        self._terms = np.zeros((0, TERMS))  # of the last sample
+        self._terms = np.zeros((0, TERMS))  # terms of the last sample
         self._number = np.nan  # number of the last reading
         self._silences = 0  # number of samples at which the meter was silent
         self._last = np.full((1, 2), np.nan)  # silences and time [s] at the last reading
