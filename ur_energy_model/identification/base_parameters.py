@@ -258,7 +258,7 @@ def snapped_to_axis(gravity: Array) -> Array:
 # Condition number of an arm's base parameters for a motion.
 
 _RATE = 50.0  # rate at which the motion is resampled [Hz]
-_BANDWIDTH = 8.0  # of the resampled motion [Hz]
+_BANDWIDTH = 8.0  # bandwidth of the resampled motion [Hz]
 _STRIDE = 5  # samples of the resampled motion from one row of the regressor to the next
 
 

@@ -103,7 +103,7 @@ class BlockSums:
         self._waiting = np.zeros((0, self.width))
         self._tail = np.zeros((0, self.width))  # the last block means
         self._number = 0  # number of blocks of the recording
-        self._sum = np.zeros(self.width)  # of the block means
+        self._sum = np.zeros(self.width)  # sums of the block means
         self._raw = np.zeros_like(self.products)  # products before the mean is taken off
         self._reference: Array | None = None  # subtracted from all values of a recording
 

@@ -243,7 +243,7 @@ LOAD_ASYMMETRY_SPREAD = 0.01
 """Half the difference of load friction between both directions of power flow; gear
 catalogues state a few percent less efficiency for strain-wave gears driven by the
 load."""
-_LOAD_SPREAD = 0.2  # of load friction, as a share of the load
+_LOAD_SPREAD = 0.2  # spread of load friction, as a share of the load
 _NEGLIGIBLE = 1e-6  # least size of a term of a law, and asymmetry without torque constant
 _WARM = REFERENCE_TEMPERATURE + 10.0
 """Temperature at which terms of friction laws have their usual size [degC]."""

@@ -211,10 +211,10 @@ class JointMeter:
         self._sums = [BlockSums(duration, channels) for duration in BLOCKS]
         # Integrals over the time in motion, with the motor current i [A] and the motor speed
         # w [rad/s] of each joint.
-        self._square = np.zeros(n)  # of i^2 [A^2 s]
-        self._product = np.zeros(n)  # of w i [A rad]
-        self._size = np.zeros(n)  # of |i| [A s]
-        self._way = np.zeros(n)  # of |w| [rad]
+        self._square = np.zeros(n)  # integral of i^2 [A^2 s]
+        self._product = np.zeros(n)  # integral of w i [A rad]
+        self._size = np.zeros(n)  # integral of |i| [A s]
+        self._way = np.zeros(n)  # integral of |w| [rad]
         self._gross = np.zeros(n)  # energy into and out of each joint in motion [J]
         # Variance of the energies, since power is not known between samples [n], J^2.
         self._sampling = np.zeros(n)

@@ -42,7 +42,7 @@ _MOST = 300.0  # most time of motion that is used of one recording [s]
 _SAMPLES_SHARE = 0.3  # time of the samples that are used over time of the motions
 _INFORMATION_PERIOD = 0.1
 """Time between the samples that a part's information is computed from [s]."""
-_COLUMNS = 9  # what a current depends on, see `Segment.information`
+_COLUMNS = 9  # number of terms of a current, see `Segment.information`
 _HOUR = 3600.0  # [s]
 _RIDGE = 1e-6  # information before any part, over the information of the recording
 

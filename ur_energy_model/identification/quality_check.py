@@ -150,8 +150,8 @@ class RecordingQualityCheck:
         self._count: Counter[str] = Counter()
         self._not_finite: Counter[str] = Counter()  # number of values, by field
         self._steps: list[Array] = []  # steps of time [samples - 1] of each part [s]
-        self._extremes: dict[str, Extremes] = {}  # by field, of every recorded field
-        self._repeats: dict[str, Repeats] = {}  # by channel, of the fields in _NOISY
+        self._extremes: dict[str, Extremes] = {}  # extremes of every recorded field
+        self._repeats: dict[str, Repeats] = {}  # repeats of fields in _NOISY, by channel
         self._simulator = OfflineSimulatorCheck()
         self._activity: JointActivity | None = None
         self._first_impossible: str | None = None

@@ -144,17 +144,18 @@ DELAY = 13  # delay of target_moment beyond the nominal delay [s]
 COUNT = 14  # number of unknowns
 # Standard deviations of the priors.
 GRAVITY_STD = 3.0
-"""Of each component of gravity [m/s^2]: users often forget to state the mounting."""
-MASS_STD = 2.0  # of the mass of the payload [kg]
+"""Deviation of each component of gravity [m/s^2]: users often forget to state the mounting."""
+MASS_STD = 2.0  # deviation of the mass of the payload [kg]
 KNOWN_GRAVITY_STD = 0.1 * GRAVITY_STD
 """Deviation of a component of gravity below which the motion shows the mounting [m/s^2]."""
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
-_MAGNITUDE_STD = 0.02  # of the magnitude of gravity [m/s^2]
-_INERTIA_STD = 0.2  # of reflected inertias, relative
-_UNKNOWN_INERTIA_STD = 10.0  # of inertias that the robot file does not have [kg m^2]
-_LINK_TENSOR_STD = 0.05  # of tensor entries, per mass of the link [m^2]
-_FIXED_STD = 1e-6  # of unknowns that are not fitted
-_BORROWED_STD = 0.1  # of each component of a gravity from another recording [m/s^2]
+_MAGNITUDE_STD = 0.02  # deviation of the magnitude of gravity [m/s^2]
+_INERTIA_STD = 0.2  # relative deviation of reflected inertias
+_UNKNOWN_INERTIA_STD = 10.0  # deviation of inertias that the robot file lacks [kg m^2]
+_LINK_TENSOR_STD = 0.05  # deviation of tensor entries, per mass of the link [m^2]
+_FIXED_STD = 1e-6  # deviation of unknowns that are not fitted
+_BORROWED_STD = 0.1
+"""Deviation of each component of a gravity of another recording [m/s^2]."""
 _LEAST_MASS = 0.002  # lighter payloads count as none [kg]
 _NOISE_FLOOR = 1e-3  # least noise of a torque [N m]
 _ROUNDS = 4  # number of rounds in which noise levels are estimated

@@ -100,7 +100,7 @@ class WallFit:
         blocks = self._gram.blocks[:, pair]
         known = generic_wall(generation)
         of_terms = Prior(known.coefficients, known.std, known.covariance)
-        prior = of_terms.extended(0.0, FINE.step)  # of the shift of the delay [s]
+        prior = of_terms.extended(0.0, FINE.step)  # prior of the shift of the delay [s]
         naive = solve(blocks, prior, counts)
         found = solve(_without_jitter(blocks, naive.coefficients), prior, counts)
         own = found.coefficients[:TERMS]
@@ -148,7 +148,7 @@ def _without_jitter(blocks: Array, coefficients: Array) -> Array:
         blocks: Gram matrices of the readings per block of time.
         coefficients: coefficients of a first fit to them.
     """
-    change = blocks[:, SHIFT, SHIFT]  # of the power's means per second of delay, squared
+    change = blocks[:, SHIFT, SHIFT]  # squared change of the means per second of delay
     left = np.append(coefficients, -1.0)
     slope = coefficients[SUPPLY]
     time = blocks[:, :SUPPLY, :SUPPLY].sum(axis=(1, 2))
