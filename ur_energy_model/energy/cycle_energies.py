@@ -258,7 +258,7 @@ class CycleLog:
         self.path = user_path(path)
         self.problem: str | None = None
         self._waiting: deque[dict[str, object]] = deque()
-        self._columns: list[str] = []  # of a new log
+        self._columns: list[str] = []  # columns of a new log
         self._dropped = 0  # number of rows that were lost
 
     def append(self, cycle: Cycle, channels: Channels) -> None:

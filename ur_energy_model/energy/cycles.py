@@ -39,7 +39,8 @@ NOT_STARTED = (3.0, 4.0, 5.0)
 """Values of runtime_state (pausing, paused, resuming) from which a program continues."""
 
 
-MOTION_FIELDS = ("target_q", "target_qd", "actual_q", "actual_qd")  # that show repetition
+MOTION_FIELDS = ("target_q", "target_qd", "actual_q", "actual_qd")
+"""Fields that show repetition."""
 
 
 class Mark(NamedTuple):

@@ -80,7 +80,7 @@ class Repetition:
     """
 
     def __init__(self, known: tuple[int, Stretch] | None = None) -> None:
-        self.kind = DEPARTURE  # of the marks between which the last cycle was found
+        self.kind = DEPARTURE  # kind of the marks between which the last cycle was found
         self._memory = MarkMemory()
         # The last sample that was processed, and later samples without a mark, which are
         # processed together with the samples after them.

@@ -87,12 +87,12 @@ class SessionFollower:
         self._model = model
         self._limits = limits
         self._dynamics = dynamics
-        self._session = model.session  # with the friction from learning
+        self._session = model.session  # session with the friction from learning
         self._learned: SessionFriction | None = None  # friction from learning
         self._tracked: EnergyModel | None = None  # cache of `tracked`
-        self._expected: list[SessionState] = []  # of the sessions to come, in order
-        self._ended: list[SessionState] = []  # of the sessions before, in order
-        self._time: float | None = None  # of the last sample, controller's clock [s]
+        self._expected: list[SessionState] = []  # states of sessions to come, in order
+        self._ended: list[SessionState] = []  # states of the sessions before, in order
+        self._time: float | None = None  # time of the last sample, controller's clock [s]
         self._friction: FrictionFollower | None = None
         self._waiting: list[Telemetry] = []  # samples of the present block of _TOGETHER
         self._number = math.nan  # number of this block on the controller's clock

@@ -158,4 +158,4 @@ class SourceReader:
                     self.waited = waited
                     waited = 0.0
                     self._consume(batch)
-            self._final = self._status()  # before it is closed
+            self._final = self._status()  # status before the source is closed

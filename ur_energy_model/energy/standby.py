@@ -131,7 +131,7 @@ def standby_step(
             [J^2/s].
     """
     measured_variance = state.noise / seconds
-    lasting_variance = 0.0  # of errors that the mean over JUMP_TIME does not reduce
+    lasting_variance = 0.0  # variance of errors that a mean over JUMP_TIME keeps
     if moving:
         # Where the parameters leave the power of a motion uncertain, the motion shows
         # little of the standby power.

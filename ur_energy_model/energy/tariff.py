@@ -14,7 +14,7 @@ _OF_CENTS = ("EUR", "USD", "GBP", "CHF", "AUD", "CAD")
 """Currencies in which a kilowatt-hour costs some hundredths of a unit."""
 _DEAREST = 5.0  # magnitude of a price per kWh in these currencies that nobody pays
 DAYS_PER_YEAR = 365.0
-HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # of work, of a machine that never stops
+HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # hours of work of a machine that never stops
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def numbers(
 FULL_SCALE = 100.0  # power at which a joint is red [W]
 SMALLEST_DIAMETER = 0.10  # diameter of a sphere at zero power [m]
 DIAMETER_RANGE = 0.08  # increase of the diameter up to full scale [m]
-_OPACITY = 0.9  # of a sphere, so that the joint behind it is seen
+_OPACITY = 0.9  # opacity of a sphere, so that the joint behind it is seen
 
 
 def level_of(power: float, full_scale: float = FULL_SCALE) -> float:

@@ -168,7 +168,7 @@ class WorkLog:
         self._detector = CycleDetector() if detector is None else detector
         self._measured = 0.0  # time in which the total is measured [s]
         self._off_seconds = 0.0  # time while the arm was switched off [s]
-        self._off_energy = 0.0  # in that time [J]
+        self._off_energy = 0.0  # energy in that time [J]
         self._rest: _Rest | None = None
 
     @property
