@@ -55,7 +55,7 @@ class GeneticSearch:
 
 
 SEARCH = GeneticSearch()
-_PARENTS = 2  # of a child; the first generation has at least as many individuals
+_PARENTS = 2  # parents of a child; the first generation has at least as many individuals
 _ELITE = 10  # one of so many individuals survives unchanged
 _CHECKED = 20  # best individuals that the decisive check is tried on
 
@@ -160,7 +160,7 @@ def _blended_children(parents: Array, random: np.random.Generator) -> Array:
     return np.asarray(children + mutated * steps)
 
 
-_BITS = 16  # of a coefficient between -pi and pi
+_BITS = 16  # bits of a coefficient between -pi and pi
 _FLIPPED = 0.01  # share of the bits that mutation flips
 
 

@@ -396,7 +396,7 @@ PICTURES = "pictures"  # folder of the pictures in the output folder
 _DPI = 90  # resolution of the pictures [dots per inch]
 _SLOWER = 0.3  # part by which each further trajectory of a quick run has a longer period
 _ATTEMPTS = 100  # seeds that are tried for a motion that passes every check
-_SEED_STEP = 1000  # from the seed of one attempt to the next
+_SEED_STEP = 1000  # step from the seed of one attempt to the next seed
 
 
 @dataclass(frozen=True)

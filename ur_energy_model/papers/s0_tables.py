@@ -40,7 +40,8 @@ _VISCOUS = "k_v by joint [N m s/rad]"
 _DIRECT = "T_dir by joint [N m]"
 _REVERSE = "T_rev by joint [N m]"
 _TORQUE_CONSTANT = "k_t by joint [N m/A]"
-_CATALOGUE_TOLERANCE = 0.1  # by which the paper lets k_t leave the range of the catalogue
+_CATALOGUE_TOLERANCE = 0.1
+"""Share by which k_t may leave the range of the catalogue in the paper."""
 _SECOND_DIFFERENCE = np.sqrt(6.0)
 """Standard deviation of second differences of white noise over the noise: 1, -2, 1."""
 

@@ -34,7 +34,7 @@ from ur_energy_model.typing import Array
 _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 """Joint positions with clearance on all sides for every UR arm [rad]; at the home position the hand
 of a UR5 is too close to its forearm for sinusoids."""
-_RECORDINGS = 2  # of training, which together have the samples of the paper
+_RECORDINGS = 2  # recordings of training, which together have the samples of the paper
 _QUICK_SECONDS = 20.0
 """Duration of a recording of a quick run [s], which has one recording of training."""
 _TEST_FREQUENCY = 0.8  # frequencies of testing over frequencies of training

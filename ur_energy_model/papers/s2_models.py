@@ -223,7 +223,7 @@ class Ecbot:
         self._dynamics = ArmDynamics(point_masses, setup)
         self.measured: Measured = measured or _measured_by(robot, first)
         self.samples = 0
-        gram = np.zeros(())  # of the dynamic model, all joints
+        gram = np.zeros(())  # Gram matrix of the dynamic model, all joints
         power = np.zeros(())  # Gram matrix of the power model and the measured power
         for part, values in self._motions(bags):
             for rows in _blocks(part):

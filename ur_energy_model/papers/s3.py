@@ -276,7 +276,7 @@ def _draw_stiffness(session: ProtocolRun, paper: Paper) -> None:
         session: the run, with the folder of pictures.
         paper: published values.
     """
-    torque = np.linspace(-40.0, 40.0, 401)  # of the output side [N m]
+    torque = np.linspace(-40.0, 40.0, 401)  # torque of the output side [N m]
     lines = []
     for index, gear in enumerate(GEARS):
         published = gear.published(paper)

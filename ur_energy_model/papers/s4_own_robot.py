@@ -43,8 +43,8 @@ from ur_energy_model.typing import Array
 ROBOT = "qin2024"  # name of the paper's robot in config/robots
 _QUICK_POPULATION = 40  # individuals of the genetic search of a quick run
 _TORQUE_NOISE = 0.02  # noise of the drives' torque over its root mean square, assumed
-_POSITION_NOISE = 1e-6  # of the encoders [rad], assumed
-_SPEED_NOISE = 2e-3  # of the encoders [rad/s], assumed
+_POSITION_NOISE = 1e-6  # noise of the encoders [rad], assumed
+_SPEED_NOISE = 2e-3  # noise of the speeds by the encoders [rad/s], assumed
 _DECIMALS = 4  # decimals of angles that are kept [deg]
 _UNBOUNDED = 1e4  # spread of parameters that are free [kg, kg m, kg m^2]
 _NOTEWORTHY = 0.05  # least difference that shows in the digits of Table 5
