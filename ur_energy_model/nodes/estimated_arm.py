@@ -254,14 +254,14 @@ class EstimatedArm:
         self.companions = tuple(beside)
         self.path = parameters.model_file
         self.version = 0
-        self._origin = ""  # of the model in use, if it is not the first one
+        self._origin = ""  # origin of the model in use, if it is not the first one
         self.problem: str | None = None
         # When the model file is checked again, by the monotonic clock [s], and its last
         # change that was noticed [ns].
         self._check_due = 0.0
         self._modified = self._modification_time()
         self._load(robot)
-        self._notes: tuple[str | None, ...] = ()  # that lines have reported
+        self._notes: tuple[str | None, ...] = ()  # notes that lines have reported
         self._arm_type = ArmTypeMonitor(self.robot)
         self._not_compared: list[Telemetry] = []  # samples, for the next comparison
         with ExitStack() as opened:

@@ -104,8 +104,8 @@ class EstimatorNode(ManagedNode):
         self._reader: SourceReader | None = None
         self._companions: tuple[EstimatorCompanion, ...] = ()
         self._arm: EstimatedArm | None = None  # None before the arm is known
-        self._last_batch: Telemetry | None = None  # whose samples sinks show
-        self._stamp: int | None = None  # of the newest sample published [ns]
+        self._last_batch: Telemetry | None = None  # batch whose samples sinks show
+        self._stamp: int | None = None  # stamp of the newest published sample [ns]
 
     @property
     def robot_name(self) -> str | None:
@@ -374,7 +374,7 @@ class EstimatorNode(ManagedNode):
         if batch.stamp is None:  # of a bag that does not state when it was recorded
             batch = with_host_time(batch, HOST_CLOCK.stamp())
         parts, missed = self._publishing.parts(batch.time)
-        ends: list[int] = []  # of the samples up to each publication
+        ends: list[int] = []  # numbers of the samples up to each publication
         for part in parts:
             newest = float(batch.time[part.stop - 1])
             if self._publishing.due(newest):

@@ -73,7 +73,7 @@ class EstimatorHealth:
         self._samples = 0
         self._since = time.monotonic()
         self._unaccounted = 0.0
-        self._last_arrival: float | None = None  # of samples, by the monotonic clock [s]
+        self._last_arrival: float | None = None  # arrival of samples, monotonic clock [s]
         # What lines have reported: of a controller or driver; of a bag, how many times it
         # was opened and whether it has ended; another arm than the model's; and sinks.
         self._connection: ConnectionLines | None = None

@@ -299,7 +299,7 @@ def _stamp_of(message: bytes) -> int:
     return int(seconds) * 10**9 + int(nanoseconds)
 
 
-LONGEST_LABEL = 1000  # of an event [bytes]
+LONGEST_LABEL = 1000  # size of an event's longest label [bytes]
 STRING_OVERHEAD = 9
 """Bytes of a serialized String besides its text: encapsulation, length and a zero."""
 

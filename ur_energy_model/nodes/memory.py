@@ -37,7 +37,7 @@ OWN_SETTINGS = (
 )
 """Variables with which users configure Fast DDS."""
 _OWN_FILES = ("DEFAULT_FASTRTPS_PROFILES.xml", "DEFAULT_FASTDDS_PROFILES.xml")
-"""What Fast DDS reads in the working directory."""
+"""Files that Fast DDS reads in the working directory."""
 
 
 def give_back_memory() -> None:

@@ -37,7 +37,7 @@ LARGEST_MESSAGE = 8 << 20
 """Largest serialized plan [bytes], some 40,000 points with all derivatives."""
 MOST_JOINTS = 100
 """Most joints that a plan may name; joints of other arms and axes may be among them."""
-LONGEST_TEXT = 1000  # of a frame or a joint [bytes]
+LONGEST_TEXT = 1000  # longest name of a frame or a joint [bytes]
 
 # From a message.
 

@@ -42,7 +42,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.memory import give_back_memory
 from ur_energy_model.nodes.parameters import NodeParameters
 
-EXIT_CODE = 1  # of a process that failed
+EXIT_CODE = 1  # exit code of a process that failed
 SHUTDOWN_TIMEOUT = 5.0  # longest wait for running callbacks [s]
 
 

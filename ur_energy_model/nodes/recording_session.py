@@ -98,8 +98,8 @@ class RecordingSession:
         self.refusal: str | None = None
         self.recovered: deque[tuple[Level, str]] = deque()
         self._problem: str | None = None  # why there is no recorder
-        self._recorder: Recorder | None = None  # of the present source
-        self._last = RecorderStatus()  # of the last recorder
+        self._recorder: Recorder | None = None  # recorder of the present source
+        self._last = RecorderStatus()  # status of the last recorder
         self._final: LinkStatus | None = None  # once the session is stopped
         self._next_bag = -float(
             "inf"
