@@ -148,7 +148,7 @@ class JointStateStream:
         self._last: Any = None
         self._last_time = 0
         self._last_arrival = 0.0
-        self._steps: deque[int] = deque(maxlen=STEPS_KEPT)  # of the driver's clock [ns]
+        self._steps: deque[int] = deque(maxlen=STEPS_KEPT)  # clock steps [ns]
         # The last message: number, messages lost up to this message, and era.
         self._number: int | None = None
         self._number_lost = 0

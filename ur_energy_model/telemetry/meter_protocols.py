@@ -146,7 +146,7 @@ def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
     changed = began  # when the answer became another one [s]
     counted = began  # when an answer last was a reading [s]
     before: Item = None
-    periods: deque[float] = deque(maxlen=15)  # in which answers change [s]
+    periods: deque[float] = deque(maxlen=15)  # periods in which answers change [s]
     while not closed.wait(max(0.0, due - time.monotonic())):
         due = max(due + POLL_SECONDS, time.monotonic())
         item = ask()

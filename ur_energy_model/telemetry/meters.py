@@ -37,7 +37,7 @@ just now [s]."""
 SILENT_PERIODS = 5.0
 SILENT_SECONDS = 10.0
 """A reading is held for so many periods of the messages, and so many seconds at least."""
-FIRST_PAUSE = 0.5  # before a meter is connected again, for the first time [s]
+FIRST_PAUSE = 0.5  # pause before a meter is connected again for the first time [s]
 LONGEST_PAUSE = 10.0  # longest such pause; each is twice the one before [s]
 MOST_READINGS = 64  # readings kept; a batch of samples spans one or two
 _NUMBER_ROW = 2  # row of their numbers, behind the rows of power and energy
@@ -87,10 +87,10 @@ class Meter:
         self.url = url
         self._items = items_of(url)
         self._failure: Silence | None = None  # why the last message was no reading
-        self._count = 0  # of readings
+        self._count = 0  # number of readings
         self._heard = HOST_CLOCK.now()  # when the last reading was shown [ns]
         self._held_ns = 1e9 * SILENT_SECONDS  # how long it holds from then on
-        self._intervals: deque[int] = deque(maxlen=MOST_READINGS)  # between messages [ns]
+        self._intervals: deque[int] = deque(maxlen=MOST_READINGS)  # message periods [ns]
         self._kept = _NO_READING  # replaced as a whole
         self._news = threading.Event()
         self._closed = threading.Event()

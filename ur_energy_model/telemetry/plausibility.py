@@ -28,8 +28,8 @@ SPEED = 4 * np.pi  # [rad/s]
 ACCELERATION = 1000.0  # [rad/s^2]
 CURRENT = 1.0e4  # [A]; currents may be given per turn of the joint
 TORQUE = 5000.0  # [N m]
-_COUNT = (-1.0e20, 1.0e20)  # of whole numbers
-_NUMBER = (-1.0e12, 1.0e12)  # of other numbers
+_COUNT = (-1.0e20, 1.0e20)  # limits of whole numbers
+_NUMBER = (-1.0e12, 1.0e12)  # limits of other numbers
 _LIMITS = {
     "timestamp": (-1.0, 1.0e10),
     "joint_temperatures": (-40.0, 150.0),

@@ -14,7 +14,7 @@ import numpy as np
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry, common_columns, concatenate
 
-KEPT_SECONDS = 300.0  # of samples that are kept [s]
+KEPT_SECONDS = 300.0  # duration of the samples that are kept [s]
 KEPT_RATE = 125.0  # highest rate of the kept samples [Hz]; about 25 MB at that rate
 # time of samples that are kept as one batch: many small ones take more memory [s]
 JOINED = 1.0

@@ -43,7 +43,7 @@ class QueuedAction:
 
 
 Item: TypeAlias = Telemetry | Event | QueuedAction | Gap
-"""What a queue holds; a gap stands for samples that were dropped at its place."""
+"""Content of a queue; a gap stands for samples that were dropped at its place."""
 
 
 class SampleQueue:

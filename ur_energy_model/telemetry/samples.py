@@ -357,7 +357,7 @@ def concatenate(parts: Sequence[Telemetry]) -> Telemetry:
         return first
     time = np.concatenate([part.time for part in parts])
     gaps: list[Gap] = []
-    starts: list[int] = []  # of each part among all samples
+    starts: list[int] = []  # start of each part among all samples
     count = 0
     for part in parts:
         gaps += [replace(gap, index=gap.index + count) for gap in part.gaps]

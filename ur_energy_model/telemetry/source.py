@@ -188,7 +188,7 @@ class Decimator:
         if count == 1:
             return whole, 0
         newest = float(time[-1])
-        covered = (newest - float(time[0])) * count / (count - 1)  # by the samples [s]
+        covered = (newest - float(time[0])) * count / (count - 1)  # covered time [s]
         since = newest - (self._next - self.period)  # the last moment [s]
         late = min(covered, since) / self.period
         periods = min(round(late), count) if 0.0 < late < math.inf else 1

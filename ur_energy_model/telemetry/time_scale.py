@@ -150,7 +150,7 @@ class _PairFit:
     """Sums of the least-squares fit of position increments on speeds times steps of the clock."""
 
     def __init__(self) -> None:
-        self.steps = 0  # in which a joint moved
+        self.steps = 0  # number of steps in which a joint moved
         # Sums of x x, x y and y y, and of the magnitudes of y and x, where x is the mean
         # speed times the step and y the increment of the position.
         self._squares = 0.0

@@ -85,7 +85,7 @@ def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
 # samples at irregular multiples of the controller's tick; filters and derivatives need an
 # even grid. Each gap-free stretch has its own grid.
 
-_MINIMUM_SAMPLES = 16  # of a stretch that is resampled
+_MINIMUM_SAMPLES = 16  # least samples of a stretch that is resampled
 
 
 def resampled_runs(

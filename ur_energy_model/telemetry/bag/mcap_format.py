@@ -46,7 +46,7 @@ from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Bytes, Indices
 
 RECOVER = "keep what is intact with 'ur_energy recover'"
-"""What a user can do with a damaged file."""
+"""Remedy for a damaged file."""
 MAGIC = b"\x89MCAP0\r\n"
 PREFIX = struct.Struct("<BQ")
 """Type and length of a record."""
@@ -276,7 +276,7 @@ _SUMMARY = frozenset({
 })  # fmt: skip
 _MOST_SUMMARY = 32 << 20
 """Largest summary that is read [bytes]; files with a larger one are read without it."""
-_FOOTER_SIZE = 20  # of the content of a footer [bytes]
+_FOOTER_SIZE = 20  # size of the content of a footer [bytes]
 _END = PREFIX.size + _FOOTER_SIZE + len(MAGIC)  # size of footer and magic [bytes]
 
 
@@ -409,7 +409,7 @@ def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBloc
     starts, lengths = _in_order_of_log_time(data, places)
     for part in equal_runs(lengths):
         length = int(lengths[part.start])
-        size = PREFIX.size + length  # of a whole record [bytes]
+        size = PREFIX.size + length  # size of a whole record [bytes]
         kind = record_type(length - MESSAGE_HEAD)
         for first in range(part.start, part.stop, _BLOCK_ROWS):
             heads = starts[first : min(first + _BLOCK_ROWS, part.stop)] - PREFIX.size

@@ -445,7 +445,7 @@ class McapReader:
             raise self.refuse(
                 f"has a record (type {op}) of more than {MAX_DEFINITION} bytes"
             )
-        number = int.from_bytes(content[:2], "little")  # of a schema or channel
+        number = int.from_bytes(content[:2], "little")  # number of a schema or channel
         key = op, number
         if self._contents.get(key) == content:
             return

@@ -50,7 +50,7 @@ class ExtraMessages:
         # part that will still wait once the blocks made last are written.
         self._waiting: dict[tuple[int, int], list[Messages]] = {}
         self._left: dict[tuple[int, int], list[Messages]] = {}
-        self._bytes = 0  # of all messages that wait
+        self._bytes = 0  # size of all messages that wait [bytes]
 
     def __bool__(self) -> bool:
         return bool(self._waiting)

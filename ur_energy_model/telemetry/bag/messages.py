@@ -290,7 +290,7 @@ def _elements() -> dict[str, tuple[str, int]]:
 
 
 _ELEMENTS = _elements()
-_NO_FIELD = ("", 0)  # for an interface that the table of fields lacks
+_NO_FIELD = ("", 0)  # entry for an interface that the table of fields lacks
 
 
 class _Group(NamedTuple):

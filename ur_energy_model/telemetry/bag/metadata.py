@@ -304,7 +304,8 @@ _NUMBERS = ("rate", "gravity", "payload_mass", "payload_center_of_mass", "simula
 _TEXTS = ("robot", "serial", "controller_version", "program")
 _NOT_STORED = ("source", "removed")
 """Attributes of RecordingInfo that belong to the place of a bag, and not to the recording."""
-_HIGHEST_RATE = 1e5  # of samples [Hz]; the rates of all controllers are far below
+_HIGHEST_RATE = 1e5
+"""Highest rate of samples [Hz]; the rates of all controllers are far below."""
 
 
 def custom_of_info(

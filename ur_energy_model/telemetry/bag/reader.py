@@ -278,7 +278,7 @@ class _BagReader:
         # Numbers of samples.
         self._decoded = 0  # without repeated samples
         self._repeated = 0  # left out, because the bag has them already
-        self._reported = 0  # of the repeated samples, those that batches have stated
+        self._reported = 0  # number of repeated samples that batches have stated
         self._returned = 0
         self._distinct = 0  # repeated by their times, although their values differ
         self._last_time = math.nan  # controller time of the last sample returned [s]

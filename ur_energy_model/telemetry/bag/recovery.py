@@ -247,7 +247,7 @@ class _RecoveredFile:
         self._reader = McapReader(path, report=self._report)
         self._decoder = TelemetryDecoder(path, (), self._reader.budget)
         self._damaged = False
-        self._lost_channels = set[int]()  # that were reported
+        self._lost_channels = set[int]()  # numbers of lost channels that were reported
         self._last_time = math.nan  # controller time of the last sample counted [s]
         # Gaps that the times of the samples show, and by which rule.
         self._rule: GapRule | None = None
@@ -329,7 +329,7 @@ class _RecoveredFile:
                 if len(blocks) > _MOST_BLOCKS:
                     raise reader.refuse("has a chunk of messages of too many sizes")
         is_own = reader.library == LIBRARY
-        times: list[Array] = []  # of all samples, before any is counted
+        times: list[Array] = []  # times of all samples, before any is counted
         for block in blocks:
             if reader.channels[block.channel].topic.endswith(TELEMETRY_TOPIC):
                 parts = self._decoder.decode(block.payload, constant_layout=is_own)
@@ -487,7 +487,7 @@ def recover_killed(
             text = f"{bag} was not finished, and cannot be completed: {error.problem}"
             report(text, True)
         except OSError:
-            continue  # it was removed meanwhile
+            continue  # the file was removed meanwhile
         else:
             text = f"{bag} was not finished; {recovery.samples} samples are recovered"
             report(text, False)

@@ -26,7 +26,7 @@ from ur_energy_model.telemetry.bag.compression import (
 )
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, RECOVER
 
-SUFFIXES = (".mcap", ".db3")  # of the files of a bag
+SUFFIXES = (".mcap", ".db3")  # suffixes of the files of a bag
 PACKED = ".zstd"  # further suffix of a file that is packed as a whole
 
 StorageKind = Literal["mcap", "sqlite3", "zstd"]

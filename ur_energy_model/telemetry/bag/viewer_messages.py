@@ -25,7 +25,7 @@ from ur_energy_model.telemetry.bag.messages import (
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Telemetry
 
-PERIOD_NS = 20_000_000  # of the messages [ns]
+PERIOD_NS = 20_000_000  # period of the messages [ns]
 _MOTION = ("actual_q", "actual_qd", "actual_current")
 """Position, velocity and effort of joint states, as UR's driver has them."""
 

@@ -192,7 +192,7 @@ class BagWriter(ClosedOnExit):
         self._opened = 0  # number of files
         self._written = 0  # number of samples in them
         self._last_time = math.nan  # controller time of the last of these samples [s]
-        self._last_log_time = 0  # of all messages [ns]
+        self._last_log_time = 0  # last log time of all messages [ns]
         # Data that wait for the next chunk: samples, and how many of them the last chunk
         # has held back; gaps and programs with the indexes of their samples; and other messages.
         self._stamp_rule = StampRule()
@@ -220,7 +220,7 @@ class BagWriter(ClosedOnExit):
         self._telemetry = TelemetryLayout.of_fields(self.fields, joints)
         self._viewers = ViewerMessages(self.fields, joints)
         self._topics = topics_in(self.info.namespace)
-        self._listed = dict(self._topics)  # in metadata.yaml
+        self._listed = dict(self._topics)  # topics that metadata.yaml lists
         if not self._viewers.has_joint_states:
             del self._listed[JOINT_STATES]
 

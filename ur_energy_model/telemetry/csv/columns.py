@@ -186,7 +186,7 @@ def _complete_fields(
     places: dict[str, tuple[int, ...]] = {}
     factors: dict[int, float] = {}
     for name, field in FIELDS.items():
-        columns = elements.found.get(name)  # by index
+        columns = elements.found.get(name)  # columns by index of the element
         if columns is None:
             continue
         size = len(column_names(field, joints))

@@ -375,7 +375,7 @@ class CsvFile:
         count = self._table.rows_read
         is_wanted = np.zeros(count, dtype=bool)
         is_wanted[rows] = True
-        number = np.zeros(count, dtype=np.intp)  # of each row among the wanted ones
+        number = np.zeros(count, dtype=np.intp)  # place of each wanted row
         number[is_wanted] = np.arange(len(rows))
         chosen = self._table.places_of(list(self.header.places))
         found = [np.zeros(0, dtype=np.int64)]

@@ -110,7 +110,7 @@ def over_midnight(time: Array) -> Array:
 
 # The unit of numbers: stated, or by magnitude, steps and name, or by the arm's motion.
 
-DATE = "date"  # in place of a unit, of times that are dates
+DATE = "date"  # word in place of a unit, for times that are dates
 ONLY_UNIT = "by its steps"  # why most times are in seconds
 UNITS = {
     "s": 1.0,
@@ -416,6 +416,6 @@ def _are_restarts(time: Array) -> bool:
         return False
     starts = time[np.append(0, back + 1)]
     ends = time[np.append(back, len(time) - 1)]
-    joins = (starts[:, None] - ends) / period  # from each end to each start
+    joins = (starts[:, None] - ends) / period  # periods from each end to each start
     low, high = _CONTINUES
     return not ((joins > low) & (joins < high)).any()

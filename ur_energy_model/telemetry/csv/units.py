@@ -37,7 +37,7 @@ _SPELLINGS: Mapping[str, Mapping[str, float]] = {
     "J": {"j": 1.0, "kj": 1e3},
     "W": {"w": 1.0},
 }
-"""By SI unit: spellings in lower case of the units that are converted to it, and their factors."""
+"""Lower-case spellings of the units that are converted to each SI unit, and their factors."""
 
 
 def _units() -> dict[str, tuple[str, float]]:

@@ -17,7 +17,7 @@ WINDOW = 1.0  # length of a window, whose smallest delay counts [s]
 WINDOWS = 120  # number of the last windows that count
 MIN_WINDOWS_FOR_DRIFT = 10  # windows from which the drift is known
 MAX_DRIFT = 500e-6  # largest drift between two clocks, relative
-LEVEL_QUANTILE = 0.25  # of the smallest delays, which counts as the usual one
+LEVEL_QUANTILE = 0.25  # quantile of the smallest delays that counts as the usual delay
 STEER_SECONDS = 0.1  # time between two corrections of the map [s]
 SLEW = (5.0, 1e-3)
 """Time in which an error of the offset decays [s], and largest change of the slope for it."""

@@ -33,7 +33,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 
-PORT = 30004  # of RTDE
+PORT = 30004  # TCP port of RTDE
 CYCLE_RATE = 500.0  # highest rate of e-Series controllers, one packet for each cycle [Hz]
 CYCLE_RATE_CB3 = 125.0  # the same of CB3 controllers [Hz]
 CONNECT_TIMEOUT = 3.0  # longest time for the connection [s]
@@ -47,7 +47,7 @@ MOST_IN_A_ROW = 20
 where the bounds of packets were lost."""
 LARGEST_OTHER = 4096  # bytes of a packet that is no sample; a text message has 518
 _REFUSED = (NOT_FOUND, IN_USE)
-"""What a controller answers in place of the type of a field that it does not send."""
+"""Answers of a controller in place of the type of a field that it does not send."""
 
 
 class RtdeConnection:
@@ -84,7 +84,7 @@ class RtdeConnection:
         self._host = host
         self._reader = FrameReader(host)
         self._protocol_version = 2
-        self._fault: ProtocolError | None = None  # which ends the next call of `receive`
+        self._fault: ProtocolError | None = None  # error that ends the next `receive`
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
             if not is_address(host) or not 0 < port < 1 << 16:

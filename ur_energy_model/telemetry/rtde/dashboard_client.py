@@ -23,7 +23,7 @@ TIMEOUT = 3.0
 A busy controller takes a second; a firewall that drops packets makes every connection to
 the controller wait this long.
 """
-LONGEST_LINE = 200  # of an answer [bytes]
+LONGEST_LINE = 200  # size of the longest answer [bytes]
 PAUSE = 1.0  # shortest time between two questions for the program [s]
 LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"

@@ -32,7 +32,7 @@ class LinkReport:
     def __init__(self) -> None:
         self._status = LinkStatus(connected=False, problem=NOT_CONNECTED)
         self._events: list[Event] = []
-        self._problems = set[str]()  # that were events since samples came last
+        self._problems = set[str]()  # problems that were events since samples came last
         # Why packets were left out last, and which kinds of reasons were events.
         self._skip_reason: str | None = None
         self._skip_kinds = set[str]()

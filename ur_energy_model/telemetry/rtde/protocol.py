@@ -26,7 +26,7 @@ from ur_energy_model.typing import Array
 
 HEADER = struct.Struct(">HB")  # size of the packet, header included, and its type
 MAX_FRAME = 0xFFFF  # largest size of a packet [bytes]
-PROTOCOL_VERSIONS = (2, 1)  # in order of preference
+PROTOCOL_VERSIONS = (2, 1)  # versions in order of preference
 FEW = 50  # records of which a copy of each field takes longer than it saves
 CHECK_PORT = "check that the address is a UR controller's RTDE port"
 """Remedy where a peer sends what is not RTDE."""
@@ -214,7 +214,7 @@ class Recipe:
             The record, whose fields are the blocks; and for each name the number of its
             block, and its place among the numbers of the block.
         """
-        types: list[str] = []  # of the numbers of each block
+        types: list[str] = []  # types of the numbers of each block
         widths: list[int] = []
         places: list[tuple[str, int, int | slice]] = []
         for name, kind in zip(self.names, self.kinds, strict=True):
@@ -272,7 +272,7 @@ def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
 
 NOT_FOUND = "NOT_FOUND"
 IN_USE = "IN_USE"
-"""In place of the type of a field that cannot be sent or set."""
+"""Word in place of the type of a field that cannot be sent or set."""
 
 
 class TextMessage(NamedTuple):

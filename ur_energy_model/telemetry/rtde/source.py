@@ -140,7 +140,7 @@ class RtdeSource(ClosedOnExit):
         self._agreed: RtdeConnection | None = None
         self._controller = ControllerIdentity()
         self._first: tuple[Records, int] | None = None
-        self._batches = deque[Telemetry]()  # that were read and not yet returned
+        self._batches = deque[Telemetry]()  # batches that were read and not yet returned
         # The present connection and when its last packets came; without a connection,
         # when to try again. Times are by the monotonic clock [s].
         self._connection: RtdeConnection | None = None
