@@ -59,9 +59,9 @@ PART_ENERGIES: dict[str, str] = {
 """Energies of a row beside the energies of the joints, by their columns of the whole arm: the
 first four and the joints sum to the energy, all but `unexplained_energy` to `model_energy`."""
 Row = dict[str, Any]
-"""What a line or node took, as in the JSON of `ur_energy profile`; and, for comparisons, `net`, the
-integrals of the channels [channels], J, and `cycles` and `model_cycles`, the total and
-the modelled energy in each complete cycle, J."""
+"""Energies and times of a line or node, as in the JSON of `ur_energy profile`; and, for
+comparisons, `net`, the integrals of the channels [channels], J, and `cycles` and
+`model_cycles`, the total and the modelled energy in each complete cycle, J."""
 _OF_COMPARISONS = ("net", "cycles", "model_cycles")
 """Keys of a row that are for comparisons of two profiles, and not in JSON."""
 _OF_THE_REST = ("time", "energy", "joints", "total_source", "total_measured_share")
