@@ -497,8 +497,8 @@ _LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str] | None, str]] = {
     "grafana/energy.json": (None, "Grafana, metrics of Prometheus"),
     "prometheus/prometheus.yml": (None, "Prometheus"),
 }
-"""By the path of each file: the function that makes it, None for a file of config/ that
-is the same for every arm, and what the file is for."""
+"""Function that makes a layout file, and purpose of the file, by its path. The function is
+None for a file of config/ that is the same for every arm."""
 PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.items()}
 """Purpose of each file, by its path relative to the folder of the layouts."""
 
