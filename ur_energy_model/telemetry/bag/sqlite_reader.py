@@ -40,7 +40,7 @@ _SIZES = (
 _MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
 _WRITE_AHEAD_LOG = "-wal"
 _SIDE_FILES = (_WRITE_AHEAD_LOG, "-journal")
-"""What a recorder that was killed leaves beside a database: messages that are not in it yet."""
+"""Files that a killed recorder leaves beside a database: messages that are not in it yet."""
 _WRITE_AHEAD = 2  # version of databases with a write-ahead log
 _VERSION_PLACE = 18  # place of the version in the file [bytes]
 
