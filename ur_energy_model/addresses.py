@@ -25,7 +25,8 @@ def host_address(text: str) -> str:
     """The text, if it is the address or the name of a host.
 
     Args:
-        text: as typed, such as "192.168.0.10" or "robot-1.local".
+        text: address or name as the user types it, such as "192.168.0.10" or
+            "robot-1.local".
 
     Raises:
         ValueError: it is not; for a URL, the message has the address to write.
@@ -89,12 +90,12 @@ def split_url(
     """Parts of a URL that a user states.
 
     Args:
-        option: of the command line that has the URL, such as "--meter".
-        url: as typed.
-        schemes: that are allowed, such as "http".
+        option: option of the command line that has the URL, such as "--meter".
+        url: URL as the user types it.
+        schemes: schemes that are allowed, such as "http".
         kind: what the URL is of, such as "a meter".
         form: how to write such a URL.
-        secrets: where user name and password belong.
+        secrets: place where user name and password belong.
 
     Raises:
         InputError: it is not such a URL, or has a user name or password. The message

@@ -89,7 +89,7 @@ def built(kind: type[T], content: Any) -> T:
 
     Args:
         kind: dataclass, or for example `list[Gap]`, `dict[str, Gap]`.
-        content: of JSON or YAML, or with arrays as they are.
+        content: content of JSON or YAML, or content with arrays as they are.
 
     Raises:
         ValueError: an entry is missing or of another type; the text names the entry.
@@ -102,7 +102,7 @@ def _built(kind: Any, content: Any, at: str) -> Any:
 
     Args:
         kind: type of a field, or a dataclass.
-        content: of JSON or YAML, or with arrays as they are.
+        content: content of JSON or YAML, or content with arrays as they are.
         at: place of the content, such as ".gaps[3].start"; "" for the whole.
 
     Raises:

@@ -48,7 +48,7 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that a misspelt one most likely means; upper and lower case are alike.
 
     Args:
-        word: as typed, or as it stands in a file.
+        word: word as the user types it, or as it stands in a file.
         known: words that would be right.
         cutoff: least similarity, 0 to 1 (as `difflib.SequenceMatcher` defines it); nearer
             to 1 where a wrong guess would be misleading.
@@ -86,7 +86,8 @@ class UrEnergyError(Exception):
     files and what files contain cannot control a terminal.
 
     Attributes:
-        options: of the command line that the text names, such as "--allow-network".
+        options: options of the command line that the text names, such as
+            "--allow-network".
     """
 
     exit_code = 1
@@ -116,8 +117,8 @@ class InputError(UrEnergyError):
         field: invalid field, column or key; None if the whole source is invalid.
         problem: what is wrong.
         remedy: what the user can do.
-        options: of the command line that problem and remedy name; one with which the
-            source begins is among them without being stated.
+        options: options of the command line that problem and remedy name; an option with
+            which the source begins is among them without being stated.
     """
 
     def __init__(

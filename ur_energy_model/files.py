@@ -38,7 +38,7 @@ _NAME = re.compile(
 )
 _cleaned: set[Path] = set()  # folders from which this process has removed such files
 _START = time.time() - 1.0
-"""Before this process has made a file; clocks of file systems may be late by some ms."""
+"""Time before this process has made a file; clocks of file systems may be late by some ms."""
 
 
 def temporary_name(path: Path, use: str) -> Path:
@@ -161,7 +161,7 @@ def _remove(path: Path, target: str, use: str) -> None:
     """Remove a temporary file or folder; what was moved aside goes back if its place is free.
 
     Args:
-        path: of the file or folder.
+        path: path of the temporary file or folder.
         target: name of what it was to replace, or its beginning.
         use: see `temporary_name`.
     """
@@ -337,7 +337,8 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A new file that replaces the one at `path` at the end of the block, unless it raises.
 
     Args:
-        path: in an existing folder; of a symbolic link, what it points to is replaced.
+        path: path of the file in an existing folder; of a symbolic link, the target is
+            replaced.
         mode: "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
@@ -472,7 +473,7 @@ class Budget:
 # Kinds of files, by their names.
 
 BAG_SUFFIXES = (".mcap", ".db3", ".zstd")
-"""Of files that are recordings, or parts of one."""
+"""Suffixes of files that are recordings, or parts of one."""
 
 
 def is_recording(path: Path) -> bool:

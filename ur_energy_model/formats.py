@@ -64,7 +64,8 @@ class Key:
     """A key of a section.
 
     Attributes:
-        name: in the file; one such as "<joint>" stands for the keys that the scope names.
+        name: name in the file; a name such as "<joint>" stands for the keys that the
+            scope names.
         form: form of the value; by name, if the keys of a placeholder have different
             forms.
         meaning: what it is, one line for the reference page.
@@ -119,7 +120,7 @@ class Found(dict[str, Any]):
 
     Args:
         tree: the section's node.
-        scope: with what the section has bound.
+        scope: scope with the values that the section has bound.
     """
 
     def __init__(self, tree: YamlTree, scope: Scope) -> None:
@@ -241,8 +242,9 @@ class Section(Form[T]):
 
         Args:
             key: the placeholder.
-            values: by name, or in the order of the names in the scope; None is left out.
-            scope: that has these names.
+            values: values by name, or in the order of the names in the scope; None is
+                left out.
+            scope: scope that has these names.
         """
         named = values
         if not isinstance(values, Mapping):
@@ -273,9 +275,9 @@ def table_of(
     """The form of numbers by name, such as one a joint: an array in the order of the names.
 
     Args:
-        quantity: of each number.
+        quantity: quantity of each number.
         placeholder: what stands for the names.
-        meaning: of a number.
+        meaning: meaning of a number.
         with_unit: whether the mapping has a key `unit`, too.
         checked: see `Number`.
     """
@@ -299,7 +301,7 @@ class Variants(Form[T]):
 
     Attributes:
         key: name of the key that decides; each of the sections has it, too.
-        sections: by the value of that key.
+        sections: sections by the value of the key.
     """
 
     key: str
@@ -328,7 +330,7 @@ class Row(NamedTuple):
         content: what the value is, with its unit.
         limits: range of numbers; "" without one.
         needed: "yes", or what stands for a missing key.
-        meaning: of the key.
+        meaning: meaning of the key.
     """
 
     key: str
@@ -342,7 +344,7 @@ def rows(form: Form[Any], prefix: str = "") -> Iterator[Row]:
     """The keys of a format, the keys of its sections included, in the order of the file.
 
     Args:
-        form: of the file, or of one of its keys.
+        form: form of the file, or of one of its keys.
         prefix: dotted key of the form with a dot at the end; "" for a file.
     """
     if isinstance(form, ListOf):

@@ -117,7 +117,7 @@ class Form(ABC, Generic[T]):
         """A value as the file has it: number, text, mapping, list or array.
 
         Args:
-            value: as `read` returns it.
+            value: value of the form, as `read` returns it.
             scope: names and sizes on which the value depends.
         """
         return self._write(value, scope)
@@ -245,7 +245,7 @@ class Number(Form[float]):
     """A number in the range of a quantity, without its unit.
 
     Attributes:
-        quantity: unit and range.
+        quantity: unit and range of the numbers.
         checked: whether the range is checked here. Else the section above checks it,
             because the range depends on other keys.
     """
@@ -326,7 +326,7 @@ class Covariance(Form[Array]):
     """A covariance matrix: symmetric, without negative eigenvalues.
 
     Attributes:
-        quantity: of its entries.
+        quantity: quantity of the entries.
         size: rows and columns, such as "p+1".
         empty: whether an empty list stands for an unknown matrix, [0, 0].
     """
@@ -362,7 +362,7 @@ class Measured(Form[float]):
     """A number with its unit: `{value: 0.5, unit: A}`.
 
     Attributes:
-        quantity: unit and range.
+        quantity: unit and range of the numbers.
         unknown: value where the file has null; None where it must not be null.
     """
 
@@ -387,7 +387,7 @@ class Estimated(NamedTuple):
     """A fitted value.
 
     Attributes:
-        value: in the unit of its quantity.
+        value: fitted value, in the unit of its quantity.
         std: standard deviation, in the same unit.
         source: stage of the identification that found the value; "" if there is none.
     """
@@ -402,7 +402,7 @@ class Estimate(Form[Estimated]):
     """A fitted number: `{value: 0.1, unit: N m/A, std: 0.001, source: current}`.
 
     Attributes:
-        quantity: unit and range.
+        quantity: unit and range of the numbers.
         sourced: whether the file has the stage that found the value.
         chance: standard deviations by which a value whose range begins at zero may be
             negative by noise.
@@ -465,7 +465,7 @@ class ListOf(Form[list[Any]]):
     """A list of values of one form.
 
     Attributes:
-        item: form of each.
+        item: form of each item.
         empty: whether the list may be empty.
     """
 

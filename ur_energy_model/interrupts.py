@@ -220,7 +220,7 @@ def forward(number: int, to: int) -> None:
     called: the byte that Python writes for each signal wakes up a thread.
 
     Args:
-        number: of the signal that arrives; nothing happens where it is ignored.
+        number: number of the signal that arrives; nothing happens where it is ignored.
         to: number of the signal that is sent.
     """
     if is_ignored(number):

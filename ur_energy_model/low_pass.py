@@ -27,8 +27,8 @@ def low_pass(
 
     Args:
         values: evenly sampled [samples, ...].
-        period: of the samples [s].
-        cutoff: [Hz]; limited to HIGHEST_CUTOFF of half the sample rate.
+        period: period of the samples [s].
+        cutoff: cut-off frequency [Hz]; limited to HIGHEST_CUTOFF of half the sample rate.
         padding: extension at either end, in periods of the cut-off; None takes scipy's
             default.
         padtype: how the ends are extended, see scipy.signal.sosfiltfilt.

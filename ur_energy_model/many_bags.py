@@ -31,7 +31,7 @@ class BagResult(Generic[Result]):
     """Result of the work on one bag.
 
     Attributes:
-        bag: as the user named it.
+        bag: bag as the user named it.
         value: result of the work; None if it failed.
         reason: why it failed, in one line; None if it did not.
     """
@@ -62,7 +62,7 @@ class BagExecutor(Protocol):
 
         Args:
             work: called with each bag, and with its element of `given` if there is one.
-            bags: as the user named them.
+            bags: bags as the user named them.
             progress: called with the finished share and the current step; None for none.
             given: further argument for each bag; None for none.
 
@@ -93,7 +93,7 @@ def result_of(
 
     Args:
         work: called with the bag and the further arguments.
-        bag: as the user named it.
+        bag: bag as the user named it.
         given: further arguments.
     """
     try:
@@ -162,7 +162,7 @@ class WorkerProcesses(ClosedOnExit):
     executor alone, and the bag that it died with is known. The bag is tried once more.
 
     Args:
-        count: of processes.
+        count: number of processes.
     """
 
     def __init__(self, count: int) -> None:

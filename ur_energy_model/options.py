@@ -72,7 +72,7 @@ class Option:
     """One option of a table.
 
     Attributes:
-        name: of the field and of the ROS parameter.
+        name: name of the field and of the ROS parameter.
         kind: bool, int, float, str or Path: the type of the value, or of its items; object
             where `parse_text` makes the value.
         default: MISSING where the user must state it.
@@ -80,7 +80,7 @@ class Option:
         many: whether the value is a tuple of any length, and the option of the command
             line may be repeated.
         count: values of one use of the option, such as 3 for X Y Z.
-        unit: of a number.
+        unit: unit of a number.
         limits: inclusive range of a number.
         allowed: texts that are allowed, or a function that returns them, for what takes
             long to find out; () for any.
@@ -88,7 +88,7 @@ class Option:
         changeable: whether the ROS parameter takes effect while the node is configured.
         only_with: name of another option, and its value without which this one has no
             effect.
-        flags: on the command line, () for none; messages that name them name the
+        flags: flags on the command line; () for none. Messages that name them name the
             parameter in a node.
         metavar: what stands for the value in the help of the command line; for several
             values one word each.
@@ -507,9 +507,9 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
     """An object of a table.
 
     Args:
-        table: the dataclass.
-        values: of its options by name, with the types of the fields; others keep their
-            default.
+        table: dataclass of the options.
+        values: values of the table's options by name, with the types of the fields; other
+            options keep their defaults.
     """
     hints = get_type_hints(table)
     found = {}
@@ -529,7 +529,7 @@ def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     """The end of a message about a wrong word: the word that is meant, and all if few.
 
     Args:
-        word: as typed.
+        word: word as the user types it.
         known: words that would be right.
         before: what stands before each word, such as "--"; the words are not listed
             then.

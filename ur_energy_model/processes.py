@@ -91,7 +91,7 @@ def start_command(
         command: program and arguments.
         grace: see `end_with_parent`.
         environment: variables; by default the variables of this process.
-        options: of subprocess.Popen.
+        options: options of subprocess.Popen.
     """
     variables = dict(os.environ if environment is None else environment)
     variables[PARENT] = f"{os.getpid()}:{grace}"

@@ -65,7 +65,7 @@ def check_tensor(tree: YamlTree, tensor: Array, mass: float | None = None) -> No
     Args:
         tree: node of the tensor in the file.
         tensor: symmetric [3, 3], kg m^2.
-        mass: of the body [kg], if known.
+        mass: mass of the body [kg]; None if it is unknown.
     """
     if np.linalg.eigvalsh(tensor)[0] < _NO_MOMENT:
         raise tree.refuse("has a negative principal moment, which is impossible")

@@ -39,7 +39,7 @@ class Command:
     """A subcommand of `ur_energy`, or one below a subcommand ("history add").
 
     Attributes:
-        name: as typed.
+        name: name as users type it.
         summary: one line for the list of commands, without a full stop.
         options: table of its options and arguments, a dataclass made with `option`.
         run: "module:function" that does it; the function takes a `Given`. "" for a command
@@ -48,7 +48,7 @@ class Command:
         examples: command lines, without a prompt.
         notes: what its help ends with: text, or "module:function" that returns it.
         group: heading under which `ur_energy --help` lists it.
-        subjects: whose extensions it uses; it has their options, too.
+        subjects: subjects whose extensions the command uses, together with their options.
     """
 
     name: str
@@ -75,8 +75,8 @@ class Extension:
             for none.
         shared: further table, which several extensions of the subject have in common;
             commands and nodes get it once, after the tables of all extensions.
-        name: by which users choose it among the extensions of the subject; empty where
-            they do not choose.
+        name: name by which users choose the extension among the extensions of the
+            subject; empty where users do not choose.
     """
 
     subject: str
@@ -99,10 +99,11 @@ class Node:
     """A ROS node of a room.
 
     Attributes:
-        name: of the node; its executable is `<name>_node`.
+        name: name of the node; its executable is `<name>_node`.
         parameters: table of its parameters, a dataclass made with `option`.
         main: "module:function" that runs it.
-        subjects: whose extensions it uses; it has their options as parameters, too.
+        subjects: subjects whose extensions the node uses, with their options as
+            parameters.
     """
 
     name: str
@@ -182,7 +183,7 @@ def choices_of(own: str, subject: str) -> tuple[str, ...]:
 
     Args:
         own: what works without any room.
-        subject: of the extensions.
+        subject: subject of the extensions.
     """
     return (own, *(extension.name for extension in extensions(subject)))
 
@@ -226,7 +227,7 @@ class Given:
     `given.of(EstimateOptions)` returns the options of `ur_energy estimate`.
 
     Args:
-        tables: the objects.
+        tables: objects of the tables.
         refuse: called with what is wrong about a combination of options, to end the
             command; None raises ValueError.
     """
@@ -252,7 +253,7 @@ class Given:
         """The value of an option of any table, for a room that cannot import the table.
 
         Args:
-            name: of the field.
+            name: name of the field.
 
         Returns:
             The value; None where no table has such an option.

@@ -52,11 +52,11 @@ class StateFile:
     Threads may `put` and `save` at the same time.
 
     Args:
-        path: of the file, without symbolic links; its folder is made by `open`.
+        path: path of the file, without symbolic links; its folder is made by `open`.
         synced: whether each save waits for the disk.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         problem: why the last `save` failed, with the path; None if it did not.
     """
 
@@ -70,7 +70,7 @@ class StateFile:
         self._bulk: set[str] = set()  # keys that are written last
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._check_due = 0.0  # by the monotonic clock [s]
+        self._check_due = 0.0  # time by the monotonic clock [s]
         self._mutex = threading.Lock()  # guards the connection
 
     def open(self) -> None:
@@ -108,7 +108,7 @@ class StateFile:
         """Change a value in memory; `save` writes it.
 
         Args:
-            key: of the value.
+            key: key of the value.
             value: an empty one counts as none.
             bulk: whether it is large, and is written after all others: these do not wait
                 for room that a full disk has for them alone.

@@ -19,7 +19,7 @@ LIVE_POLICIES = ("history", "depth", "reliability")
 """Policies that are parameters of a live topic: a slow network may want best effort."""
 EVENT_POLICIES = ("depth",)
 """Policies that are parameters of a topic of events, which must not be lost."""
-JOINT = "<joint>"  # in a topic name: stands for the name of each joint, prefix included
+JOINT = "<joint>"  # place of the name of each joint in a topic name, prefix included
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Topic:
 
     Attributes:
         name: relative to the namespace; absolute if it begins with /, private if with ~/.
-        type: of the messages, package/Type.
-        rate: of publication in words, or the parameter that sets it.
+        type: type of the messages, package/Type.
+        rate: rate of publication in words, or the parameter that sets it.
         description: content of the messages, with units.
         subscribed: whether the node subscribes to it, and does not publish it.
         latched: whether late subscribers get the last messages.
@@ -258,8 +258,8 @@ CLOCK = Topic(
 )
 
 PUBLISHED_ENERGY = (ENERGY, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
-"""What the estimator publishes for bags: `energy` has the values of the Float64 topics in 1/28 of
-the messages."""
+"""Topics that the estimator publishes for bags: `energy` has the values of the Float64
+topics in 1/28 of the messages."""
 RECORDED_ENERGY: tuple[Topic, ...] = tuple(
     replace(
         topic,

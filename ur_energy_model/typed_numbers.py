@@ -62,7 +62,7 @@ _SPELLINGS: Mapping[str, Mapping[str, float]] = {
         "\u20ac eur euro $ usd \xa3 gbp chf": 1.0,
     },
 }
-"""By unit of an option: spellings in lower case of units that people type, and their factors."""
+"""Lower-case spellings of units that people type, and their factors, by unit of an option."""
 
 
 def _factors_by_spelling() -> dict[str, dict[str, float]]:
@@ -97,7 +97,8 @@ def number(
         kind: int or float.
         least: smallest number that is allowed.
         most: largest number that is allowed.
-        unit: of the option; a text with another unit is refused with the number to write.
+        unit: unit of the option; a text with another unit is refused with the number to
+            write.
 
     Returns:
         A function from a text to its number; it raises ValueError for a text that is no
@@ -125,8 +126,8 @@ def number_hint(text: str, unit: str) -> str:
     """The end of a message about a text that is no number: ", write 120" for "2m".
 
     Args:
-        text: as typed.
-        unit: of the option.
+        text: text as the user types it.
+        unit: unit of the option.
 
     Returns:
         What to write instead; "" if the text has no known meaning.
@@ -139,8 +140,8 @@ def right_form(text: str, unit: str = "") -> str | None:
     """The number to write in place of a text that is none as it stands.
 
     Args:
-        text: as typed.
-        unit: of the option, a key of the table above, or any other text.
+        text: text as the user types it.
+        unit: unit of the option, a key of the table above, or any other text.
 
     Returns:
         The number in the unit of the option; None if the text has no known meaning.
@@ -173,8 +174,8 @@ def likely_form(value: float, unit: str, least: float, most: float) -> str | Non
     """The number to write for one that is too large, and probably in a smaller unit.
 
     Args:
-        value: as typed.
-        unit: of the option.
+        value: number as the user types it.
+        unit: unit of the option.
         least: smallest number that is allowed, in the unit of the option.
         most: largest number that is allowed.
 

@@ -71,7 +71,7 @@ class Origin:
 
         Args:
             problem: what is wrong.
-            line: of the problem, None if it is the whole file.
+            line: line of the problem; None if it is the whole file.
             key: dotted key of the value, "" if there is none.
             remedy: what the user can do, None for the usual one.
         """
@@ -134,7 +134,7 @@ def parse_yaml(raw: bytes, origin: Origin, limits: ReadingLimits) -> YamlNode:
     Args:
         raw: the text.
         origin: the file, for errors.
-        limits: of the text.
+        limits: limits of the text.
 
     Raises:
         InputError: (of the class of the origin) the text is not plain YAML, or beyond the

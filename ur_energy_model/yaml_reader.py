@@ -72,10 +72,10 @@ class YamlTree:
         """Root of a YAML file, which must be a mapping.
 
         Args:
-            path: of the file.
+            path: path of the file.
             error: class of errors for problems in the file.
             remedy: what the user can do about them.
-            limits: of the file.
+            limits: limits of the file.
 
         Raises:
             InputError: (of class `error`) the file is unreadable, not plain YAML or
@@ -296,7 +296,7 @@ def check_schema(node: YamlTree, newest: int) -> None:
     """Refuse files of another version of a format.
 
     Args:
-        node: of the key `schema`.
+        node: node of the key `schema`.
         newest: the version that is read.
     """
     number = node.integer()
@@ -308,7 +308,7 @@ def check_schema(node: YamlTree, newest: int) -> None:
     raise node.refuse(problem, "update ur_energy_model" if number > newest else None)
 
 
-SMALLEST = 1e-9  # of a positive quantity, in its unit
+SMALLEST = 1e-9  # smallest positive quantity, in its unit
 
 
 @dataclass(frozen=True)
@@ -405,7 +405,7 @@ def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader
 
     Args:
         quantity: reader of each number.
-        shape: of the arrays.
+        shape: shape of the arrays.
         unknown: whether null stands for NaN, for entries or whole rows.
     """
 

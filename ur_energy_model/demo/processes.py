@@ -99,7 +99,7 @@ class Processes:
 
         Args:
             ready: whether the child is ready.
-            name: of the child.
+            name: name of the child.
             timeout: longest time to wait [s].
 
         Raises:

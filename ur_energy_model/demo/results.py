@@ -55,10 +55,10 @@ def evaluate_run(
     """Evaluate a model on a held-out recording; write figures, numbers and the report.
 
     Args:
-        model: identified from another recording.
+        model: model that was identified from another recording.
         bag: the recording.
-        truth_file: of the simulated arm, for the same motion.
-        folder: for figures/, result.json and report.html.
+        truth_file: file with the true energies of the simulated arm, for the same motion.
+        folder: folder for figures/, result.json and report.html.
 
     Raises:
         UrEnergyError: the recording cannot be used.

@@ -44,7 +44,7 @@ class DemoCell:
     """Where the demo runs: a simulated arm, its ROS domain, and the folder of its files.
 
     Attributes:
-        folder: of all files.
+        folder: folder of all files of the demo.
         robot: name of the arm, such as "ur5e".
         host: loopback address of its controller.
         seed: number of the arm; arms of different numbers differ in all true parameters.
@@ -176,9 +176,9 @@ def _record(
     """Run a trajectory with the logger and, given a model, the estimator.
 
     Args:
-        cell: where.
+        cell: cell in which the nodes run.
         motion: name of the trajectory.
-        title: for the terminal.
+        title: heading in the terminal.
         watch: called once the logger records; the nodes end when it returns.
         model: file of the estimator's model; None for no estimator.
 
@@ -239,7 +239,7 @@ def _wait(
 
     Args:
         seconds: the time [s].
-        processes: of the nodes.
+        processes: processes of the nodes.
         report: takes the progress.
         pause: waits for a time [s].
         text: returns what is shown.
