@@ -282,7 +282,7 @@ class HistoryDatabase(ClosedOnExit):
         """Columns of a small result as arrays [rows], by name; NULL is NaN in columns of numbers.
 
         Raises:
-            SqlError: as `rows`.
+            SqlError: raised as by `rows`.
         """
         with self.stream(sql) as result:
             table = pa.Table.from_batches(result.batches, result.schema)
@@ -296,7 +296,7 @@ class HistoryDatabase(ClosedOnExit):
             sql: one SELECT or EXPLAIN statement.
 
         Raises:
-            SqlError: as `rows`; also while the batches are read.
+            SqlError: raised as by `rows`; also while the batches are read.
         """
         try:
             if sql != sql.encode(errors="replace").decode():

@@ -68,11 +68,12 @@ class DeltaLog:
     """One log as it is now, or what is left of a damaged log.
 
     Attributes:
-        files: that it names, rows of `FILES`.
+        files: files that the log names, rows of `FILES`.
         table: the log; None if it is lost or damaged.
         damage: what is wrong with it, in words; None for a good log, or if there is none.
         sources: application transactions that a damaged log has.
-        numbers: of the last commits by name; Delta Lake takes long to look one up.
+        numbers: numbers of the last application transactions by name; Delta Lake takes long to
+            look up a number.
     """
 
     files: pa.Table
@@ -99,7 +100,7 @@ class DeltaLogs:
     Delta Lake refuses.
 
     Args:
-        files: of the store.
+        files: files of the store.
     """
 
     def __init__(self, files: StoreFiles) -> None:
@@ -113,7 +114,7 @@ class DeltaLogs:
         """A log as it is now; only commits since the last call are read.
 
         Args:
-            name: of a table, or STORE.
+            name: name of a table, or STORE.
         """
         try:
             table = self._open(name)
@@ -146,7 +147,7 @@ class DeltaLogs:
         one.
 
         Args:
-            name: of a table, or STORE.
+            name: name of a table, or STORE.
 
         Raises:
             DamagedLogError: the log is there and cannot be read.
@@ -213,7 +214,7 @@ class DeltaLogs:
         """A new log.
 
         Args:
-            name: of a table, or STORE.
+            name: name of a table, or STORE.
             again: whether it takes the place of a damaged one, which is removed.
 
         Raises:
@@ -251,7 +252,7 @@ class DeltaLogs:
         are found by their records.
 
         Args:
-            name: of a table.
+            name: name of a table.
 
         Returns:
             Rows of `FILES`, and names of the transactions.
@@ -309,9 +310,10 @@ class DeltaLogs:
         """Make one commit of a log.
 
         Args:
-            name: of a table, or STORE.
-            log: as it was read; a commit of another process since then is a conflict.
-            actions: of Delta Lake: files that are added and removed.
+            name: name of a table, or STORE.
+            log: log in the state in which it was read; a commit of another process since
+                then is a conflict.
+            actions: actions of Delta Lake: files that are added and removed.
             numbers: application transactions, by name.
 
         Raises:

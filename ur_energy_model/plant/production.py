@@ -66,7 +66,7 @@ class Production:
         source: path of the recording, or day (YYYY-MM-DD).
         energy: energies of the cycles [k], J: measured totals, or the model's.
         duration: durations of the cycles [k], s.
-        total_source: where the energies come from.
+        total_source: source of the energies, a measurement or the model.
         modelled: integrals by the model, of a recording whose energies are the model's.
         model_std: standard deviation of the mean energy of a cycle, if energies are the
             model's [J].

@@ -60,7 +60,7 @@ def _database_of(store: str, options: PeriodOptions) -> HistoryDatabase:
 
     Args:
         store: address of the store.
-        options: which time and which arms are selected.
+        options: options that select time and arms.
 
     Raises:
         UrEnergyError: the store is not there, or a text is not a date.
@@ -249,7 +249,7 @@ def _nothing_found(arms: int, period: PeriodOptions) -> str:
 
     Args:
         arms: number of arms that have energy in the period.
-        period: which time and which arms were asked for.
+        period: options that select the period and the arms.
     """
     of_arms = " of these arms" if period.arm else ""
     if arms:

@@ -133,7 +133,7 @@ class SizeHierarchy:
         """The fleet's joints from some arms, at each point of the grid.
 
         Args:
-            used: which arms are used [arms].
+            used: mask of the arms that are used [arms].
 
         Returns:
             Covariance [grid, k, k], mean less 1 [grid, k], and logarithm of the

@@ -58,8 +58,8 @@ class State:
     """A store at one moment.
 
     Attributes:
-        number: of the last commit.
-        files: that count, rows of `FILES`.
+        number: number of the last commit.
+        files: files that count, rows of `FILES`.
         behind: tables whose own logs have to be made again or to follow, with what is
             wrong; "" if a process has not published its commit yet.
         known: files that the log of the store names itself, rows of `FILES`.
@@ -105,7 +105,7 @@ class StoreLog:
     All methods raise OSError and DeltaError if the logs cannot be used.
 
     Args:
-        files: of the store.
+        files: files of the store.
     """
 
     def __init__(self, files: StoreFiles) -> None:
@@ -160,7 +160,7 @@ class StoreLog:
         name, are a part of the commit.
 
         Args:
-            state: as it was read.
+            state: state in which the store was read.
             added: files that count from now on.
             removed: files that do not count any more.
 
@@ -230,7 +230,7 @@ class StoreLog:
 
         Args:
             table: name of the table.
-            state: of the store, whose log is there.
+            state: state of the store, whose log exists.
 
         Raises:
             ConflictError: another process has changed the log meanwhile.
@@ -291,7 +291,7 @@ def _complete(files: pa.Table, seconds: DeltaLog) -> pa.Table:
     only when their sources are.
 
     Args:
-        files: of one table, rows of `FILES`.
+        files: files of one table, rows of `FILES`.
         seconds: the log of `seconds`.
     """
     first = files["first_source"]
