@@ -91,9 +91,9 @@ class ReportOptions:
     """Options of `ur_energy report`.
 
     Attributes:
-        model: as in `EstimateOptions`.
-        robot: as in `EstimateOptions`.
-        bags: as in `EstimateOptions`.
+        model: path of the model file, as in `EstimateOptions`.
+        robot: name or path of the robot, as in `EstimateOptions`.
+        bags: paths of the recordings, as in `EstimateOptions`.
         output: HTML file to write.
         figures: folder for the figures; None for no figures.
         format: file formats of the figures; empty for png alone.
@@ -331,9 +331,9 @@ class BaseParametersOptions:
         bags: recordings that are fitted together.
         robot: name of the arm or path of its YAML file; None for the name in the bags.
         validate: recordings that are predicted and not fitted.
-        torque: where the torque of the joints comes from: "current" times torque constant
-            and gear ratio, the controller's "target_moment", or the "measured_torque" of
-            arms that measure it.
+        torque: source of the joint torques: "current" times torque constant and gear
+            ratio, the controller's "target_moment", or the "measured_torque" of arms that
+            measure it.
         model: model whose torque constants are used; None for the robot file.
         json: whether the result is printed as JSON.
     """

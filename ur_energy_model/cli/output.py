@@ -119,7 +119,8 @@ def defined(title: str, entries: Mapping[str, str], column: int | None = None) -
     Args:
         title: the heading.
         entries: descriptions by term; at least one.
-        column: where descriptions begin; None for two blanks behind the longest term.
+        column: column at which descriptions begin; None for two blanks behind the longest
+            term.
     """
     if column is None:
         column = len("  ") + max(map(len, entries)) + len("  ")

@@ -103,7 +103,7 @@ def _calibrated_constants(
     """Torque constants of the joints before and after calibration with a known payload.
 
     Args:
-        model: before the calibration.
+        model: model before the calibration.
         found: payload with the constants that the known mass shows.
 
     Returns:

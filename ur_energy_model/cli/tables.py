@@ -376,7 +376,7 @@ class IdentifyOptions:
         overwrite: whether a file that exists is replaced.
         friction: name of a law for all joints, or "auto" for a choice per joint.
         power_model: structure of the model of the bus power.
-        link_tensors: where the inertia tensors of the links come from.
+        link_tensors: source of the inertia tensors of the links.
         gravity: gravity in the base frame [m/s^2]; None to estimate the mounting.
         payload: mass [kg], and where it is stated the centre of mass in the flange
             frame [m]; "identify" to identify it from the currents; None for the payload
@@ -448,7 +448,7 @@ def text_list(
         pattern: regular expression of the whole text.
         what: the text must be, for the error.
         kind: makes a value of each part of the text.
-        mark: between the parts.
+        mark: separator between the parts.
         unit: unit of the values; a text with another unit is refused, with the text to
             write.
 
