@@ -53,8 +53,8 @@ class StoredReading:
         values: powers [W] and energies [J] in the order of the names.
         state: state of the arm, in lower case.
         lost: number of samples lost so far.
-        source: where the total since reset comes from, and the share of the time in which
-            the total is measured.
+        source: source of the total since reset, and the share of the time in which the
+            total is measured.
         cycle: figures of the last completed cycle, in the order of CYCLE_METRICS; None
             before the first.
     """
@@ -258,7 +258,7 @@ class Message(NamedTuple):
     """A message to publish; none is retained.
 
     Attributes:
-        topic: where it is published.
+        topic: topic under which the message is published.
         payload: bytes of the message.
         qos: quality of service; 1 for an NDEATH, as the specification requires.
     """

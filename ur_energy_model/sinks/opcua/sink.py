@@ -115,7 +115,7 @@ class OpcuaDelivery:
         """A server that does not listen yet.
 
         Args:
-            address: where it listens.
+            address: address at which the server listens.
             path: path of the URL of the server; "" for none.
             users: passwords by user name.
             certificate: files of its certificate and private key.

@@ -224,7 +224,7 @@ class ArmMetrics:
     Attributes:
         reading: the last reading.
         snapshot: snapshot of the last reading.
-        columns: where the channels are in arrays of the snapshot.
+        columns: indexes of the channels in arrays of the snapshot.
         last_cycle: values of the last completed cycle, which outlive its reading; None
             before the first cycle.
     """
