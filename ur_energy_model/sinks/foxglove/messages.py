@@ -58,11 +58,15 @@ FRAMES = BagTopic("/tf", foxglove_type(fox.FrameTransforms))
 
 
 class ReadingMessages:
-    """Encodes the readings of one estimator, whose arm and model may change."""
+    """Encodes the readings of one estimator, whose arm and model may change.
+
+    The encoders belong to one arm with one model; the first reading of another arm or
+    model replaces them.
+    """
 
     def __init__(self) -> None:
         self._robot: RobotDescription | None = None
-        self._labels: tuple[tuple[str, ...], str] | None = None
+        self._labels: tuple[tuple[str, ...], str] | None = None  # joints and model
         self._scene: ArmScene | None = None
         self._summarising = Decimator(SUMMARY_RATE)
 
@@ -78,7 +82,7 @@ class ReadingMessages:
         stamp = reading.stamp
         snapshot = reading.snapshot
         interfaces = joint_interfaces(snapshot, reading.joints)
-        messages = self._description_of(reading, interfaces)
+        messages = self._prepare_for(reading, interfaces)
         self._energy.keep(snapshot, stamp)
         summary = self._summarising.due(stamp * 1e-9)
         if summary:
@@ -95,20 +99,26 @@ class ReadingMessages:
         if summary:
             health = encode_diagnostics(stamp, [source_status(reading.arm, reading.link)])
             messages.append(Messages.single(DIAGNOSTICS, stamp, health))
-        if self._scene is not None and snapshot.q is not None:
-            columns = snapshot.channels
-            power = snapshot.power
-            joints = power[columns.per_joint["electrical_power"]]
-            total = float(power[columns.arm["total"]])
-            frames, scene = self._scene.messages(stamp, snapshot.q, joints, total)
-            messages.append(Messages.single(FRAMES, stamp, frames))
-            messages.append(Messages.single(SCENE, stamp, scene))
-        return messages
+        return messages + self._of_scene(reading)
 
-    def _description_of(
+    def _of_scene(self, reading: ArmReading) -> list[Messages]:
+        """The moving arm; nothing where its geometry or its positions are unknown."""
+        snapshot = reading.snapshot
+        if self._scene is None or snapshot.q is None:
+            return []
+        columns = snapshot.channels
+        joints = snapshot.power[columns.per_joint["electrical_power"]]
+        total = float(snapshot.power[columns.arm["total"]])
+        frames, scene = self._scene.messages(reading.stamp, snapshot.q, joints, total)
+        return [
+            Messages.single(FRAMES, reading.stamp, frames),
+            Messages.single(SCENE, reading.stamp, scene),
+        ]
+
+    def _prepare_for(
         self, reading: ArmReading, interfaces: Mapping[str, Mapping[str, float]]
     ) -> list[Messages]:
-        """Prepare for an arm or a model that is new.
+        """Make the encoders for an arm or a model that is new.
 
         Args:
             reading: reading of the arm.

@@ -20,9 +20,9 @@ from ur_energy_model.model.urdf_export import link_names, urdf
 from ur_energy_model.typing import Array
 
 BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
-"""Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
+"""Pose of `base` in `base_link` [4, 4]: half a turn about z, as in the URDF."""
 SHOWN = fox.Duration(2)
-"""Time after the last reading at which the arm vanishes, as the markers of rviz do."""
+"""Time after the last reading at which the arm vanishes [s], as the markers of rviz do."""
 SHELL = 1.1
 """Radius of the coloured links relative to the links of the URDF, which they cover."""
 TEXT_HEIGHT = 0.12
@@ -175,7 +175,7 @@ class _Shell(NamedTuple):
 
 
 def _shell(visual: Xml.Element) -> _Shell:
-    """The shell of an element `visual` of our own URDF, which has cylinders only."""
+    """The shell of an element `visual` of this package's URDF, which has cylinders only."""
     origin = visual.find("origin")
     shape = visual.find("geometry/cylinder")
     assert origin is not None

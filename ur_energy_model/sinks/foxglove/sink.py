@@ -16,9 +16,7 @@ from pathlib import Path
 import foxglove
 from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketServer
 
-from ur_energy_model.energy.energy_bag import (
-    CYCLE,
-)
+from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.errors import InputError
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks.foxglove.messages import ReadingMessages
@@ -27,12 +25,9 @@ from ur_energy_model.sinks.options import Address, common_options, server_addres
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_bag import ExtraMessages
-from ur_energy_model.telemetry.bag.messages import (
-    BagTopic,
-    Messages,
-)
+from ur_energy_model.telemetry.bag.messages import BagTopic, Messages
 
-# The server, and the programs and pages that connect to it.
+# The server.
 
 # The SDK logs clients that break off; without a handler these lines would appear on the
 # terminal. A program may add its own handler.
@@ -88,17 +83,21 @@ class FoxgloveDelivery(ServerListener):
     """
 
     def __init__(self, address: Address) -> None:
-        """A server that does not listen yet; port 0 takes a free one."""
+        """A server that does not listen yet.
+
+        Args:
+            address: where it listens; with port 0, at a port that the system chooses.
+        """
         self.address = address
         self._messages = ReadingMessages()
         # Channels belong to the context and outlive a server that had to be opened again.
         self._context = foxglove.Context()
         self._channels: dict[BagTopic, foxglove.Channel] = {}
-        self._kept: dict[str, Messages] = {}
+        self._kept: dict[str, Messages] = {}  # last messages of latched topics, by name
         self._server: WebSocketServer | None = None
         self._lock = threading.Lock()
         self.subscriptions: Counter[int] = Counter()
-        self._new_topics: set[str] = set()
+        self._new_topics: set[str] = set()  # subscribed to since the last reading
 
     @property
     def name(self) -> str:
@@ -125,16 +124,18 @@ class FoxgloveDelivery(ServerListener):
         when a new channel is advertised to a connected client.
         """
         encoded = self._messages.of_reading(reading)
-        for topic in [CYCLE, *[messages.topic for messages in encoded]]:
+        # The channel of CYCLE is made with the others, before the first cycle has ended.
+        for topic in [CYCLE, *(messages.topic for messages in encoded)]:
             if topic not in self._channels:
                 self._channels[topic] = self._channel(topic)
         if self._server is None:
             self._listen()
         with self._lock:
-            late = self._new_topics & self._kept.keys()
+            new_topics = self._new_topics & self._kept.keys()
             self._new_topics = set()
-        again = [self._kept[topic] for topic in late]
-        for messages in [*again, *encoded]:
+        # The SDK has no latched topics: a new client gets the last message once more.
+        repeated = [self._kept[topic] for topic in new_topics]
+        for messages in [*repeated, *encoded]:
             if messages.topic.latched:
                 self._kept[messages.topic.name] = messages
             channel = self._channels[messages.topic]
@@ -205,7 +206,7 @@ class FoxgloveDelivery(ServerListener):
 CHUNK_SECONDS = 1.0
 """Time between two writes, and so the most that a killed process loses [s]."""
 MOST_CHUNKS = 3600
-"""Chunks of a file, which lasts an hour; its index is in memory until the file is complete."""
+"""Chunks of a file, written in an hour. Their index is in memory until the file is complete."""
 
 
 def mcap_sink(
@@ -243,6 +244,7 @@ class McapDelivery:
 
     Attributes:
         path: path of the first file.
+        clients: None, because a file has no clients.
     """
 
     clients = None
@@ -250,16 +252,17 @@ class McapDelivery:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: McapWriter | None = None
-        self._written = 0
+        self._written = 0  # stamp of the reading of the last write [ns]
 
     @property
     def name(self) -> str:
-        """Kind and file."""
-        return f"mcap {self.path if self._file is None else self._file.path}"
+        """Kind and path of the present file."""
+        path = self.path if self._file is None else self._file.path
+        return f"mcap {path}"
 
     def open(self) -> None:
         """Create the next file."""
-        # Every file begins with the URDF and defines its channels.
+        # New encoders, because every file begins with the URDF and defines its channels.
         self._messages = ReadingMessages()
         self._waiting = ExtraMessages()
         for number in count():
@@ -274,7 +277,8 @@ class McapDelivery:
         """Keep one reading, and write the readings that wait once a second."""
         for messages in self._messages.of_reading(reading):
             self._waiting.append(messages)
-        if not 0 <= reading.stamp - self._written < CHUNK_SECONDS * 1e9:
+        since_write = 1e-9 * (reading.stamp - self._written)
+        if not 0.0 <= since_write < CHUNK_SECONDS:  # negative where a clock was set back
             self._write()
             self._written = reading.stamp
         if self._file is not None and len(self._file.summary.chunks) >= MOST_CHUNKS:

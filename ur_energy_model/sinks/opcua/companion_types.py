@@ -80,7 +80,7 @@ UNKNOWN_CLASS = 0
 _PERCENT = [f"{limit:g} %" for limit in ACCURACY_CLASSES]
 CLASS_TEXTS = ("unknown", *_PERCENT, f"more than {_PERCENT[-1]}")
 """The unknown class, classes 1 to 14 and the class above, in words."""
-_KINDS = {
+_VARIANT_TYPES = {
     float: ua.VariantType.Double,
     int: ua.VariantType.Int64,
     str: ua.VariantType.String,
@@ -89,7 +89,7 @@ _KINDS = {
 
 def variant(value: float | str) -> ua.Variant:
     """A number as Double or Int64, or a text."""
-    return ua.Variant(value, _KINDS[type(value)])
+    return ua.Variant(value, _VARIANT_TYPES[type(value)])
 
 
 def _enum_values(names: Iterable[str], texts: Iterable[str]) -> ua.Variant:

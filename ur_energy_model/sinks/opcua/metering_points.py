@@ -42,7 +42,7 @@ BUS = "Bus"
 PART_POINTS = {name.title(): channel for name, channel in PARTS.items()}
 """Points whose energies, with the energies of the joints, sum to the energy of MAIN; and
 their channels."""
-AGAIN = (MODEL, BUS)
+REPEATED_POINTS = (MODEL, BUS)
 """Points that repeat the energy of MAIN: computed by the model, and measured at the bus."""
 JOULES_PER_WATT_HOUR = 3600.0
 
@@ -66,6 +66,7 @@ class Measurand(NamedTuple):
     by: NodeNumber = HAS_STATISTIC_COMPONENT
 
     def __hash__(self) -> int:
+        """The number: units, which are compared as well, have no hash."""
         return self.number
 
 
@@ -122,9 +123,9 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measuremen
     energy = snapshot.since_reset
     power_std = _deviations(reading, snapshot.power, snapshot.seconds)
     energy_std = _deviations(reading, energy.net, None)
-    hour = JOULES_PER_WATT_HOUR
     found: dict[str, dict[Measurand, Measurement]] = {}
     for point, column in _point_columns(reading).items():
+        # Half the widths of the 95 % intervals, W and J.
         power_half = CONFIDENCE * power_std.get(point, math.nan)
         energy_half = CONFIDENCE * energy_std.get(point, math.nan)
         measurements = {POWER: Measurement(float(snapshot.power[column]), power_half)}
@@ -133,8 +134,9 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measuremen
             (EXPORT, energy.regenerated),
             (SUM, energy.net),
         ):
-            watt_hours = float(joules[column]) / hour
-            measurements[quantity] = Measurement(watt_hours, energy_half / hour)
+            watt_hours = float(joules[column]) / JOULES_PER_WATT_HOUR
+            half_width = energy_half / JOULES_PER_WATT_HOUR
+            measurements[quantity] = Measurement(watt_hours, half_width)
         found[point] = measurements
     return found
 
@@ -183,12 +185,12 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
     Returns:
         Value and unit by name; the unit of a text or count is None.
     """
-    out: dict[str, tuple[float | str, ua.Variant | None]] = {}
+    values: dict[str, tuple[float | str, ua.Variant | None]] = {}
     for name, value in reading.numbers().items():
-        out[name] = (value, WATT if name.endswith("/power") else JOULE)
+        values[name] = (value, WATT if name.endswith("/power") else JOULE)
     lost = reading.link.losses.samples
     source = reading.snapshot.total_source
-    out |= {
+    values |= {
         "state": (reading.state, None),
         "samples_lost": (lost, None),
         TOTAL_SOURCE: (source.name, None),
@@ -204,6 +206,6 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
     }
     if reading.cycles:
         for name, figure in reading.figures_of(reading.cycles[-1]).items():
-            known = "" if figure is None else figure
-            out[f"energy/cycle/{name}"] = (known, units.get(name))
-    return out
+            shown = "" if figure is None else figure
+            values[f"energy/cycle/{name}"] = (shown, units.get(name))
+    return values

@@ -41,8 +41,8 @@ from ur_energy_model.sinks.opcua.companion_types import (
     variant,
 )
 from ur_energy_model.sinks.opcua.metering_points import (
-    AGAIN,
     MAIN,
+    REPEATED_POINTS,
     Measurand,
     Measurement,
     metering_points,
@@ -62,12 +62,14 @@ START = "StartTime"
 """Key of the time of the last reset."""
 LONGEST_REASON = 200
 """Most characters of the reason of a reset that are kept."""
-_INTERVAL = {
+_INTERVAL_RESULTS = {
     "accounted_s": "time of the interval that was measured [s]",
     "unaccounted_s": "time of the interval without samples [s]",
     "total_J": "energy of the whole arm [J], measured where the bus is",
     "bus_J": "measured energy of the bus [J]",
 }
+"""Results of the method ReadInterval: keys of an interval of the counters, and their
+descriptions for clients."""
 
 
 def _point_values(
@@ -124,15 +126,18 @@ class MachineNodes:
         serial = reading.snapshot.serial or "unknown"
         await self._add("", nameplate, DI, MACHINE_IDENTIFICATION_TYPE, IDS.HasAddIn)
         model = "" if reading.robot is None else reading.robot.name
-        for name, value in {  # OPC 40001-1
+        properties = {  # OPC 40001-1
             "Manufacturer": ua.Variant(ua.LocalizedText("Universal Robots")),
             "Model": ua.Variant(ua.LocalizedText(model)),
             "SerialNumber": variant(serial),
             "ProductInstanceUri": variant(f"urn:universal-robots:{serial}"),
-        }.items():
+        }
+        for name, value in properties.items():
             await self._add(nameplate, f"{nameplate}/{name}", DI, value=value)
         parent = ""
-        by = IDS.HasComponent
+        by = (
+            IDS.HasComponent
+        )  # the machine has the first folder, which organizes the next
         for name, uri in FOLDERS:
             parent = await self._add(parent, name, uri, IDS.FolderType, by)
             by = IDS.Organizes
@@ -272,7 +277,12 @@ class MachineNodes:
             await self._add_unit(name, unit)
 
     async def _add_unit(self, above: str, unit: ua.Variant) -> None:
-        """Add the unit of the variable with a key."""
+        """Add the unit of a variable.
+
+        Args:
+            above: key of the variable.
+            unit: EUInformation.
+        """
         key = f"{above}/EngineeringUnits"
         kind = IDS.EUInformation
         await self._add(above, key, BASE, value=unit, data_type=kind)
@@ -293,13 +303,13 @@ class MachineNodes:
             if point == MAIN:
                 never = ua.Variant(None, ua.VariantType.DateTime)
                 await self._add(point, START, IA, value=never)
-            elif point not in AGAIN:
+            elif point not in REPEATED_POINTS:
                 await self._add_contains(point)
             for quantity in points[point]:
                 await self._add_measurement(point, quantity)
 
     async def _add_contains(self, point: str) -> None:
-        """Add references, in both directions, that MAIN includes the energy of a point."""
+        """Add a reference in both directions: MAIN includes the energy of a point."""
         items: list[ua.AddReferencesItem] = []
         for start, forward, end in ((MAIN, True, point), (point, False, MAIN)):
             item = ua.AddReferencesItem(
@@ -323,6 +333,8 @@ class MachineNodes:
         """
         add = self._add
         zero = ua.Variant(0.0, quantity.kind)
+        not_stated = ua.Variant(0, ua.VariantType.UInt32)
+        empty = ua.Variant(ua.LocalizedText(""))
         key = f"{point}/{quantity.name}"
         await add(point, key, ECM, VALUE_TYPE, quantity.by, value=zero)
         domain = ua.Variant(self._space.id(PERCENT_OF_READING), ua.VariantType.NodeId)
@@ -333,12 +345,11 @@ class MachineNodes:
         await add(key, f"{key}/Uncertainty", OWN, value=variant(0.0))
         for name, names in (("AccuracyClass", CLASSES), ("Resource", RESOURCE_VALUES)):
             child = f"{key}/{name}"
-            none = ua.Variant(0, ua.VariantType.UInt32)
-            await add(key, child, ECM, IDS.MultiStateValueDiscreteType, value=none)
-            kind = IDS.EnumValueType
-            await add(child, f"{child}/EnumValues", BASE, value=names, data_type=kind)
-            nothing = ua.Variant(ua.LocalizedText(""))
-            await add(child, f"{child}/ValueAsText", BASE, value=nothing)
+            kind = IDS.MultiStateValueDiscreteType
+            await add(key, child, ECM, kind, value=not_stated)
+            enum = IDS.EnumValueType
+            await add(child, f"{child}/EnumValues", BASE, value=names, data_type=enum)
+            await add(child, f"{child}/ValueAsText", BASE, value=empty)
 
     async def _add_methods(self, actions: ArmActions) -> None:
         """Add the methods to the machine, and ResetStatistics to its main metering point.
@@ -355,23 +366,29 @@ class MachineNodes:
             return []
 
         def read_interval(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
-            """The values of _INTERVAL, NaN where unknown, then all values as JSON."""
+            """The values of _INTERVAL_RESULTS, NaN where unknown, then all values as JSON."""
             found: dict[str, Any] = dict(actions.read_interval())
             results: list[ua.Variant] = []
-            for key in _INTERVAL:
+            for key in _INTERVAL_RESULTS:
                 number = found.get(key)
                 results.append(variant(math.nan if number is None else float(number)))
             return [*results, variant(json.dumps(found))]
 
         def argument(name: str, kind: ua.VariantType, words: str) -> ua.Argument:
-            """The description of an argument or a result of a method."""
-            how = {"DataType": ua.NodeId(int(kind)), "ValueRank": ua.ValueRank.Scalar}
-            return ua.Argument(Name=name, Description=ua.LocalizedText(words), **how)
+            """The description of an argument or a result of a method, a scalar."""
+            return ua.Argument(
+                Name=name,
+                DataType=ua.NodeId(int(kind)),
+                ValueRank=ua.ValueRank.Scalar,
+                Description=ua.LocalizedText(words),
+            )
 
         text = ua.VariantType.String
         double = ua.VariantType.Double
         reason = argument("Reason", text, "kept with the counters")
-        outputs = [argument(key, double, words) for key, words in _INTERVAL.items()]
+        outputs = [
+            argument(key, double, words) for key, words in _INTERVAL_RESULTS.items()
+        ]
         outputs.append(argument("json", text, "all of it, with the joints"))
         for parent, key, uri, call, inputs, results in (
             ("", "ResetEnergy", OWN, reset, [reason], []),

@@ -40,7 +40,9 @@ from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
 _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
 DAYS = 3650
-"""Validity of a certificate that is made here."""
+"""Days for which a certificate that is made here is valid: about ten years."""
+LONGEST_NAME = 64
+"""Most characters of a common name in a certificate (RFC 5280, ub-common-name)."""
 LONGEST_START = 60.0
 """Longest time for the start of the server [s]; a loop that takes longer hangs."""
 LONGEST_WRITE = 10.0
@@ -128,7 +130,8 @@ class OpcuaDelivery:
         self._passwords = {name: word.encode() for name, word in users.items()}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
-        self._machines: dict[str, MachineNodes] = {}
+        self._machines: dict[str, MachineNodes] = {}  # by name of the arm
+        # Monotonic time of the last reading of each arm that is not lost [s], by name.
         self._seen: dict[str, float] = {}
 
     @property
@@ -158,7 +161,7 @@ class OpcuaDelivery:
         loop = self._loop
         if loop is None:
             return
-        with suppress(Exception):  # it may not have started
+        with suppress(Exception):  # the server may not have started
             self._run(self._stop(), LONGEST_WRITE)
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join(LONGEST_WRITE)
@@ -190,15 +193,23 @@ class OpcuaDelivery:
         if username is None:
             return User(UserRole.Anonymous) if self._address.is_loopback else None
         expected = self._passwords.get(username)
-        # Compared also for an unknown name, so that the time does not reveal which names
-        # exist.
+        # The password of an unknown user is compared, too, so that the time of the answer
+        # does not reveal which users exist.
         right = hmac.compare_digest((password or "").encode(), expected or b"\0")
         if expected is None or not right:
             return None
         return User(UserRole.User, username)
 
     def _run(self, work: Coroutine[Any, Any, None], longest: float) -> None:
-        """Run a coroutine in the loop, for this time at most [s]."""
+        """Run a coroutine in the loop, and wait until it has ended.
+
+        Args:
+            work: the coroutine; its errors are raised here.
+            longest: longest time to wait [s].
+
+        Raises:
+            TimeoutError: the coroutine has not ended in this time.
+        """
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
 
@@ -220,7 +231,9 @@ class OpcuaDelivery:
         if self._address.is_loopback:
             policies.append(secure.NoSecurity)
             tokens.append(ua.AnonymousIdentityToken)
-        rules = SimpleRoleRuleset()  # anonymous clients do only what changes nothing
+        # Anonymous clients may do what users may do, except requests that change something.
+        # The ruleset of asyncua has no public way to state that.
+        rules = SimpleRoleRuleset()
         changing = (
             ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
             ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
@@ -279,8 +292,8 @@ def application_uri() -> str:
 def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
     """Files of the server's certificate (DER or PEM) and its private key (PEM).
 
-    One that the credentials do not state is made once, in ur_energy/opcua of the user's
-    state folder ($XDG_STATE_HOME or ~/.local/state).
+    Where the credentials state no certificate, one is made once, in ur_energy/opcua of the
+    user's state folder ($XDG_STATE_HOME or ~/.local/state).
 
     Raises:
         InputError: the folder cannot be written.
@@ -311,7 +324,7 @@ def _make_certificate(certificate_file: Path, key_file: Path) -> None:
     names = x509.UniformResourceIdentifier(application_uri()), x509.DNSName(host)
     certificate = generate_self_signed_app_certificate(
         key,
-        f"ur_energy on {host}"[:64],
+        f"ur_energy on {host}"[:LONGEST_NAME],
         {},
         [*names, x509.DNSName("localhost")],
         [ExtendedKeyUsageOID.SERVER_AUTH],
