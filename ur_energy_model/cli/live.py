@@ -16,7 +16,7 @@ from ur_energy_model.cli.arguments import chosen_model, tariff_of
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import note
 from ur_energy_model.cli.recording_options import LiveViewOptions
-from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
+from ur_energy_model.consistency.arm_samples import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.program import read_script

@@ -19,7 +19,7 @@ from typing import IO
 
 import numpy as np
 
-from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
+from ur_energy_model.consistency.arm_samples import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.consistency.contradiction import Contradiction, refuse
 from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck

@@ -32,7 +32,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model import topics_and_services as names
-from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
+from ur_energy_model.consistency.arm_samples import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.consistency.effort_stream import EFFORT, EffortStream
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
