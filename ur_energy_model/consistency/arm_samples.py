@@ -57,9 +57,9 @@ def torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
         if not _are_recorded(part, ("target_moment",)):
             continue
         if _are_recorded(part, _TARGETS):
-            left_out = _MEASURED
+            left_out = set(_MEASURED)
         elif _are_recorded(part, _MEASURED):
-            left_out = _TARGETS
+            left_out = set(_TARGETS)
         else:
             continue
         names = [name for name in FIELDS if name in part and name not in left_out]
