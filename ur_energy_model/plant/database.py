@@ -392,7 +392,7 @@ def export_csv(
         lists = database.rows(
             f"SELECT joints FROM {table} GROUP BY 1 ORDER BY min(arm), 1"
         )
-        joints: dict[str, None] = {}  # in order, each once
+        joints: dict[str, None] = {}  # names in order, each once
         for row in lists:
             joints |= dict.fromkeys(row["joints"] or ())
         columns = _csv_columns(table, list(joints))

@@ -41,7 +41,7 @@ NUMBER = "store"
 """Application transaction with the number of a commit of the store: of the last commit in the
 log of the store, of the last commit that it contains in the log of a table."""
 HIGHEST = 2**62  # number that no store reaches: above it, a log is damaged
-MOST_TRIES = 30  # of following the log of the store beside other processes
+MOST_TRIES = 30  # most tries of following the log of the store beside other processes
 KEPT_HOURS = 24  # hours that replaced files stay, as other processes may still read them
 CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 12 hours",

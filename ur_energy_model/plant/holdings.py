@@ -122,7 +122,7 @@ def _repairs(lost: Sequence[Loss], state: State, address: str) -> tuple[str, ...
 def _lines(lost: Sequence[Loss], address: str) -> Iterator[str]:
     """A line for each group of losses with the same files and the same remedy."""
     groups: dict[tuple[str, tuple[str, ...], str | None], list[Loss]] = defaultdict(list)
-    without_files: list[Loss] = []  # of bags: rows are missing in files that are there
+    without_files: list[Loss] = []  # losses of bags: rows are missing in existing files
     for loss in lost:
         if loss.bag and not loss.files:
             without_files.append(loss)

@@ -157,7 +157,7 @@ class Mender:
         joints = _by_arm_and_day(self._good, "joint_seconds")
         gone = [file for file in self._lost if file.table == "joint_seconds"]
         lacking = {(file.arm, file.day) for file in gone}
-        joint_counts: dict[str | None, int] = {}  # by arm
+        joint_counts: dict[str | None, int] = {}  # numbers of joints by arm
         for (arm, day), files in seconds.items():
             if not joint_counts.get(arm):
                 joint_counts[arm] = self._joint_count(files[0])

@@ -443,7 +443,7 @@ class StoreFiles:
         kind = ds.ParquetFileFormat()
         parts = []
         for file in files:
-            all_rows = ds.scalar(True)  # what is true of all rows of the file
+            all_rows = ds.scalar(True)  # condition that all rows of the file meet
             if divided:
                 all_rows = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
             path = self._root + file.path

@@ -77,7 +77,7 @@ def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
         "month": f"CAST(date_trunc('month', {time}) AS DATE)",
     }
     if shifts:
-        local = f"CAST({time} AS TIMESTAMP)"  # in the session's time zone
+        local = f"CAST({time} AS TIMESTAMP)"  # time in the session's time zone
         midnight = f"date_trunc('day', {local})"
         minute = f"(60 * extract('hour' FROM {local}) + extract('minute' FROM {local}))"
         cases = " ".join(
