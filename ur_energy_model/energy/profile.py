@@ -46,7 +46,7 @@ UNATTRIBUTED = (
 """Reasons of energy without a line, for users."""
 LONGEST_TEXT = 300  # number of letters after which a line of the script is cut
 MOST_LISTED = 3000  # number of lines up to which a script is listed as a whole
-AROUND = 3  # of a longer script: lines listed before and after each line that took time
+AROUND = 3  # listed lines of a longer script before and after a line that took time
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
 """Fields that show the cycles, beside the fields of the powers."""
 PART_ENERGIES: dict[str, str] = {
