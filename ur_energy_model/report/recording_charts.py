@@ -187,7 +187,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         rest["unexplained"] = powers.unexplained_energy
         note += "; unexplained is what the model lacks of the measured energy"
 
-    nothing = np.full(len(rest), np.nan)  # of what only joints have
+    nothing = np.full(len(rest), np.nan)  # values of quantities that only joints have
     electrical = np.round([*powers.electrical_energy, *rest.values()], 3)
     half_width = np.append(powers.energy_half_width, nothing)
     mechanical = np.append(powers.mechanical_energy, nothing)
