@@ -49,7 +49,7 @@ from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.retention import file_contents
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
-from ur_energy_model.trajectory.plan import read_plan
+from ur_energy_model.trajectory.plan_file import read_plan
 from ur_energy_model.yaml_reader import YamlTree
 
 CHANNELS = Channels(("a_joint", "b_joint"))

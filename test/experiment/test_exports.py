@@ -30,7 +30,8 @@ from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.urscript import calls_of
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.plan import Plan, read_plan
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.trajectory.plan_file import read_plan
 
 STEP = 0.002
 

@@ -19,7 +19,9 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.trajectory.motions import move
-from ur_energy_model.trajectory.plan import LONGEST, Plan, checked_plan, read_plan
+from ur_energy_model.trajectory.plan import LONGEST, Plan
+from ur_energy_model.trajectory.plan_check import checked_plan
+from ur_energy_model.trajectory.plan_file import read_plan
 from ur_energy_model.typing import Array
 
 

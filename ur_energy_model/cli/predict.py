@@ -24,7 +24,8 @@ from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.rooms import Given
-from ur_energy_model.trajectory.plan import checked_plan, read_plan
+from ur_energy_model.trajectory.plan_check import checked_plan
+from ur_energy_model.trajectory.plan_file import read_plan
 
 
 def predict(given: Given) -> None:

@@ -30,7 +30,7 @@ from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
 from ur_energy_model.telemetry.usable_samples import freedrive_samples
 from ur_energy_model.trajectory.kinematics import matrix_of, pose_vector
-from ur_energy_model.trajectory.plan import CUTOFF
+from ur_energy_model.trajectory.plan_check import CUTOFF
 from ur_energy_model.typing import Array, Mask
 
 if TYPE_CHECKING:

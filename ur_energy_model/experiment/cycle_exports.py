@@ -27,7 +27,7 @@ from ur_energy_model.optimization.pendant import sheet_csv
 from ur_energy_model.optimization.plan_optimization import trajectory_points
 from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.trajectory.motions import Chain
-from ur_energy_model.trajectory.plan import csv_text
+from ur_energy_model.trajectory.plan_file import csv_text
 from ur_energy_model.typing import Array
 
 

@@ -28,7 +28,7 @@ from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.files import write_text
 from ur_energy_model.processes import ChildProcess, end_with_parent
 from ur_energy_model.trajectory.fourier import FourierTrajectory
-from ur_energy_model.trajectory.plan import csv_text
+from ur_energy_model.trajectory.plan_file import csv_text
 from ur_energy_model.typing import Array
 
 LOOKAHEAD_TIME = 0.03  # look-ahead of servoj [s] (Raviola et al. 2021)

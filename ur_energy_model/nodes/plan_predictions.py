@@ -37,7 +37,8 @@ from ur_energy_model.nodes.plan_messages import (
     read_plan,
 )
 from ur_energy_model.rooms import extensions
-from ur_energy_model.trajectory.plan import Plan, checked_plan
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.trajectory.plan_check import checked_plan
 from ur_energy_model.typing import Array
 
 
