@@ -4,11 +4,11 @@
 """Names of Universal Robots' arms, as users, controllers and files spell them.
 
 A robot file is named by the product in lower case ("ur5e", "ur8long"). Users write the
-same in other spellings ("UR7", "UR8 Long"). A controller's dashboard server names the arm
-without the e that distinguishes the e-Series from CB3 ("UR5"); PolyScope X and the newest
-arms have it ("UR7e"). A UR7e and a UR12e have the links of a UR5e and a UR10e, and
-controllers name them as these, too (RobotType in
-UniversalRobots/Universal_Robots_Client_Library has no entry of their own).
+product in other spellings ("UR7", "UR8 Long"). A controller's dashboard server names the
+arm without the e that distinguishes the e-Series from CB3 ("UR5"); the names of PolyScope X
+and of the newest arms have the e ("UR7e"). A UR7e and a UR12e have the links of a UR5e and
+a UR10e, and controllers name a UR7e as a UR5e and a UR12e as a UR10e, too (RobotType in
+UniversalRobots/Universal_Robots_Client_Library has no entries for UR7e and UR12e).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from __future__ import annotations
 import re
 
 NAMED_ALIKE = {"ur7e": "ur5e", "ur12e": "ur10e"}
-"""Arms that controllers may name as another one."""
-_ALWAYS_E = re.compile(r"ur(7|12|16)")
+"""Arms that controllers may name as another arm, and the name of this other arm."""
+_ALWAYS_E = re.compile(r"ur(7|12|16)")  # arms that exist with the e only
 _LONG = re.compile(r"ur8[ _-]?(l|long)?")
-_BOTH_SERIES = re.compile(r"ur(3|5|10)")
+_BOTH_SERIES = re.compile(r"ur(3|5|10)")  # arms that exist as CB3 and as e-Series
+_CB3_SOFTWARE = 3  # software version of controllers of CB3 arms
 _FIRST_E_SERIES = 5  # software version from which on controllers drive no CB3 arms
 _PRODUCT = re.compile(r"ur\d{1,2}(e|long)?")
 _REPORTED = re.compile(r"UR\d{1,2}([A-Za-z _.-][A-Za-z0-9 _.-]{0,24})?", re.IGNORECASE)
@@ -44,8 +45,9 @@ def product_of_controller(model: str, software: int) -> str:
         software: major version of the controller's software.
     """
     name = product_name(model)
-    e_series = software >= _FIRST_E_SERIES and _BOTH_SERIES.fullmatch(name)
-    return f"{name}e" if e_series else name
+    if software >= _FIRST_E_SERIES and _BOTH_SERIES.fullmatch(name):
+        return f"{name}e"
+    return name
 
 
 def may_be(robot: str, model: str, software: int | None = None) -> bool:
@@ -59,7 +61,7 @@ def may_be(robot: str, model: str, software: int | None = None) -> bool:
     name = product_name(robot)
     if not _PRODUCT.fullmatch(name):
         return True
-    versions = (3, 5) if software is None else (software,)
+    versions = (_CB3_SOFTWARE, _FIRST_E_SERIES) if software is None else (software,)
     possible = {product_of_controller(model, version) for version in versions}
     return name in possible or NAMED_ALIKE.get(name) in possible
 

@@ -30,22 +30,22 @@ def time_zone(name: str) -> ZoneInfo:
 def shift_starts(text: str) -> tuple[int, ...]:
     """Starts of the shifts of a day in minutes since midnight, ascending.
 
-    The first begin is negative, the begin of the last shift of the day before: this shift
-    goes on until the first one of the day.
+    The first start is negative: the start of the last shift of the day before, which goes on
+    until the first shift of the day starts.
 
     Args:
-        text: such as "06:00,14:00,22:00".
+        text: times of the clock, such as "06:00,14:00,22:00", in any order.
 
     Raises:
-        InputError: the text is no list of times, or names one of them twice.
+        InputError: the text is no list of times, or names a time twice.
     """
     parts = text.split(",")
-    minutes = set()
+    minutes: set[int] = set()
     for part in parts:
         match = _CLOCK.fullmatch(part.strip())
         if match is not None:
             minutes.add(60 * int(match[1]) + int(match[2]))
-    if len(minutes) != len(parts):
+    if len(minutes) != len(parts):  # a part that is no time, or a time that is repeated
         raise InputError(
             "--shifts", f"{text!r} is no list of times", "give 06:00,14:00,22:00"
         )

@@ -45,42 +45,46 @@ class BusCapacitor:
         """Power at the supply [samples], W.
 
         Args:
-            steps: bridged steps to the samples [samples], s.
+            steps: bridged steps to the samples [samples], s; 0 behind a gap.
             demand: power demand of the whole arm [samples], W, which holds from the sample
                 before to each sample.
         """
         floor = self.floor
         capacity = self.capacity
         stored = self.stored
-        if stored <= 0.0 and demand.min() >= floor:  # only regenerated power charges it
+        if stored <= 0.0 and demand.min() >= floor:  # nothing is regenerated
             return demand
-        out = np.maximum(demand, floor)
+        supplied = np.maximum(demand, floor)
         if capacity <= 0.0:
-            return out
-        begins = (demand < floor).nonzero()[0].tolist()
-        # A loop over numbers of Python is several times faster than one over an array.
+            return supplied
+        # The loop visits only samples at which the capacitor is charged. It runs over
+        # Python's numbers, which is several times faster than over an array.
+        charges = (demand < floor).nonzero()[0].tolist()
+        if stored > 0.0:
+            charges = [0, *charges]
         each_step = steps.tolist()
-        surplus = (steps * (floor - demand)).tolist()
-        k = 0
+        surplus = (steps * (floor - demand)).tolist()  # energy for the capacitor [J]
         count = len(surplus)
-        for begin in [0, *begins] if stored > 0.0 else begins:
-            if begin < k:  # still charged
+        k = 0  # sample after the last one that was visited
+        for begin in charges:
+            if begin < k:  # visited already: the capacitor was still charged
                 continue
             k = begin
             while k < count:
                 stored += surplus[k]
-                if stored <= 0.0 or each_step[k] == 0.0:
+                if stored <= 0.0 or each_step[k] == 0.0:  # discharged, or behind a gap
                     break
-                stored = capacity if stored > capacity else stored
-                k = k + 1
-            out[begin:k] = floor
+                if stored > capacity:  # the braking resistor takes the rest
+                    stored = capacity
+                k += 1
+            supplied[begin:k] = floor
             if k < count:
-                if each_step[k] > 0.0:  # else a gap: discharged by now
-                    out[k] = floor - stored / each_step[k]  # the supply delivers the rest
+                if each_step[k] > 0.0:  # the supply delivers what the capacitor lacks
+                    supplied[k] = floor - stored / each_step[k]
                 stored = 0.0
-                k = k + 1
+                k += 1
         self.stored = stored
-        return out
+        return supplied
 
 
 VOLTAGE_STEP = 8.96e-4
@@ -153,16 +157,18 @@ class BusMeter:
 
         Args:
             samples: samples with voltage and current of the robot bus, or without.
-            steps: bridged steps to them [samples], s.
+            steps: bridged steps to the samples [samples], s; 0 behind a gap.
             released: whether the brakes are released [samples].
+
+        Returns:
+            The state after the last sample, and the bus power of the samples.
         """
         count = len(samples)
         watts = samples.bus_power
         if watts is None:
-            nothing = np.zeros(count)
-            return BusMeter(), BusPower(
-                nothing, np.zeros(count, dtype=bool), nothing, nothing
-            )
+            zeros = np.zeros(count)
+            never = np.zeros(count, dtype=bool)
+            return BusMeter(), BusPower(zeros, never, noise=zeros, resolution=zeros)
         finite = np.isfinite(watts)
         works = np.logical_or.accumulate((finite & (watts != 0.0)) | self.works)
         measured = finite & (works | ~released)
@@ -171,22 +177,16 @@ class BusMeter:
         current = columns["actual_robot_current"]
         voltage_step = _smallest_change(voltage, self.voltage, self.voltage_step)
         current_step = _smallest_change(current, self.current, self.current_step)
-        known = np.concatenate((self.last, watts))
-        variance = np.square(np.diff(known, n=2)) / _SECOND_DIFFERENCE
-        # Three samples in a row show the variance, without a gap and all of them measured;
-        # else the last variance that was seen holds.
         joined = steps > 0.0
-        in_a_row = joined & np.concatenate(([self.bridged], joined[:-1]))
-        shown = in_a_row & np.isfinite(variance)
-        latest = np.maximum.accumulate(np.where(shown, np.arange(count), -1))
-        variance = np.where(latest >= 0, variance[latest], self.variance)
+        with_last = np.concatenate((self.last, watts))
+        variance = self._variance(with_last, joined)
         volts = np.where(np.isinf(voltage_step), VOLTAGE_STEP, voltage_step)
         amperes = np.where(np.isinf(current_step), CURRENT_STEP, current_step)
         # The last product keeps the resolution above 0 where both signals are 0.
         rounding = np.stack([current * volts, voltage * amperes, volts * amperes])
         resolution = _UNIFORM * np.linalg.norm(rounding, axis=0)
         state = BusMeter(
-            last=(float(known[-2]), float(known[-1])),
+            last=(float(with_last[-2]), float(with_last[-1])),
             voltage=float(voltage[-1]),
             current=float(current[-1]),
             voltage_step=float(voltage_step[-1]),
@@ -202,9 +202,33 @@ class BusMeter:
             resolution=np.where(measured, resolution, 0.0),
         )
 
+    def _variance(self, watts: Array, joined: Mask) -> Array:
+        """Variance of the noise of each sample [samples], W^2.
+
+        Three samples in a row show the variance, without a gap and all of them measured;
+        else the last variance that was seen holds.
+
+        Args:
+            watts: powers of the last two samples before, and of the samples
+                [2 + samples], W; NaN where unknown.
+            joined: whether each sample follows the one before without a gap [samples].
+        """
+        variance = np.square(np.diff(watts, n=2)) / _SECOND_DIFFERENCE
+        in_a_row = joined & np.concatenate(([self.bridged], joined[:-1]))
+        shown = in_a_row & np.isfinite(variance)
+        numbers = np.arange(len(joined))
+        latest = np.maximum.accumulate(np.where(shown, numbers, -1))  # -1: none so far
+        return np.where(latest >= 0, variance[latest], self.variance)
+
 
 def _smallest_change(values: Array, before: float, smallest: float) -> Array:
-    """Smallest change other than 0 of a signal [samples] up to each sample."""
+    """Smallest change other than 0 of a signal up to each sample [samples].
+
+    Args:
+        values: the signal [samples].
+        before: its value at the sample before; NaN if unknown.
+        smallest: smallest change before; infinite if there was none.
+    """
     sizes = np.abs(changes(values, before))
     seen = np.where((sizes > 0.0) & np.isfinite(sizes), sizes, np.inf)
     return np.minimum(np.minimum.accumulate(seen), smallest)

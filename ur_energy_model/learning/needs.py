@@ -69,7 +69,8 @@ class Coverage:
             return
         speed = np.abs(window["actual_qd"])
         steps = np.clip(np.diff(window.time, prepend=window.time[:1]), 0.0, _LONGEST_STEP)
-        # Below the first edge is 0, above the last one len(SPEED_EDGES): not counted.
+        # A speed below the first edge has the place 0, above the last edge the place
+        # len(SPEED_EDGES); neither is counted.
         places = np.digitize(np.nan_to_num(speed), SPEED_EDGES)
         for joint, of_joint in enumerate(places.T):
             seconds = np.bincount(of_joint, steps, len(SPEED_EDGES) + 1)
@@ -87,12 +88,16 @@ class Coverage:
             self.still_seconds += float(steps[known & still].sum())
 
     def saved(self) -> dict[str, Array]:
-        """Everything that `restore` needs."""
+        """The arrays by which `restore` continues: attributes, and both times as `seconds`."""
         seconds = np.array([self.bus_seconds, self.still_seconds])
         return {**vars(self), "seconds": seconds}
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        """Continue from what `saved` gave."""
+        """Continue from saved arrays.
+
+        Args:
+            saved: arrays that `saved` returned.
+        """
         self.speed_seconds = np.array(saved["speed_seconds"])
         self.temperature = np.array(saved["temperature"])
         bus, still = np.asarray(saved["seconds"], float).tolist()
@@ -114,6 +119,8 @@ _COLD = 10.0  # temperature of a cold start below the shown ones [K]
 _WARM_RANGE = 6.0  # range of temperatures that shows their effect [K]
 _EVEN_LOAD = 0.2
 """Share of gravity in the range of a joint's load from which changing loads are listed."""
+_MOSTLY_CONSTANT = 0.5
+"""Share of the uncertainty by parameters above which the torque constant leaves it open."""
 _RATE = 50.0  # samples of the reference work per second [Hz]
 _SLOW = 0.2  # speed below which every joint should have moved [rad/s]
 _SLOWEST_NEEDED = 0.05  # slow end of the range that is asked for otherwise [rad/s]
@@ -222,13 +229,13 @@ def needs(
 def _temperature_needs(
     model: EnergyModel, coverage: Coverage, work: ReferenceWork
 ) -> list[Need]:
-    """The need of other temperatures.
+    """The need of other temperatures, as a list of one need.
 
-    There is none if all joints have shown a range of temperatures, or their friction law
-    has the effect of temperature.
+    The list is empty if each joint has shown a range of temperatures, or has a friction law
+    whose temperature terms were fitted over such a range.
     """
     low, high = coverage.temperature.T
-    unknown = []
+    unknown: list[int] = []  # joints whose friction at other temperatures is not known
     for j, joint in enumerate(model.joints):
         lowest, highest = joint.friction.temperature_range or (0.0, 0.0)
         fitted = highest - lowest >= _WARM_RANGE
@@ -269,6 +276,9 @@ def _of_joint(
 ) -> Need:
     """What a joint has not shown yet: speeds, else loads or accelerations.
 
+    Speeds are needed where the joint has hardly moved or not at fast or slow speeds, and
+    where friction, not the torque constant, leaves most of the energy open.
+
     Args:
         j: index of the joint, from 0.
         model: model of the arm.
@@ -289,8 +299,8 @@ def _of_joint(
     # torque constant alone.
     regressors = np.column_stack([load, work.terms[j]])
     by_parameters = float(np.linalg.norm(cost @ regressors @ joint.current_root))
-    constant_std = float(np.linalg.norm(joint.current_root[LOAD_COEFFICIENT]))
-    by_constant = abs(float(cost @ load)) * constant_std
+    coefficient_std = float(np.linalg.norm(joint.current_root[LOAD_COEFFICIENT]))
+    by_constant = abs(float(cost @ load)) * coefficient_std
     by_extrapolation = _extrapolation_std(j, work, fastest)
     share = work.percent(float(np.hypot(by_parameters, by_extrapolation)))
     speeds: tuple[float, float] | None = (slowest, top)
@@ -303,12 +313,12 @@ def _of_joint(
     elif slowest > _SLOW:
         lacks = f"has not moved slower than {slowest:g} rad/s: its friction"
         speeds = (_SLOWEST_NEEDED, slowest)
-    elif by_constant <= 0.5 * by_parameters:
+    elif by_constant <= _MOSTLY_CONSTANT * by_parameters:
         lacks = "has moved too little: its friction"
     else:
         speeds = None
-        changes_of_gravity = float(np.ptp(work.gravity[:, j]))
-        if changes_of_gravity > _EVEN_LOAD * float(np.ptp(load)):
+        range_of_gravity = float(np.ptp(work.gravity[:, j]))
+        if range_of_gravity > _EVEN_LOAD * float(np.ptp(load)):
             what = "load"
             lacks = "has been loaded too evenly: its torque constant"
         else:

@@ -26,9 +26,7 @@ from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
 from ur_energy_model.formats import Found, Key, Section
 from ur_energy_model.forms import ANY_KEYS, TEXT, Constant, Measured, Plain, Schema, Scope
-from ur_energy_model.model.energy_model import (
-    EnergyModel,
-)
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.joint_format import (
     CABLE,
     CONTROLLER_CONSTANTS,
@@ -69,7 +67,8 @@ def load_model(path: str | Path) -> EnergyModel:
         The model, with its joints in the order of the arm.
 
     Raises:
-        ModelFileError: names the line and key to correct.
+        ModelFileError: the file cannot be read, or is no valid model file; the error names
+            the line and the key to correct.
     """
     return _model(YamlTree.read(path, ModelFileError, _REMEDY))
 
@@ -132,6 +131,13 @@ def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -
 
 
 def _scope(joints: tuple[str, ...]) -> Scope:
+    """Keys and lengths in the format that depend on the arm.
+
+    Args:
+        joints: names of the joints in the order of the arm [n].
+    """
+    # A list over the wall's terms has an entry for each state of the control box, and two for
+    # the power at the supply and its square.
     names = {JOINT: joints, MODE: tuple(ROBOT_MODES.values()), STATE: STATES}
     return Scope(names, {"n": len(joints), "w": len(STATES) + 2})
 
@@ -139,9 +145,12 @@ def _scope(joints: tuple[str, ...]) -> Scope:
 def _model(root: YamlTree) -> EnergyModel:
     """The model at the root of a file.
 
-    Joints are in the order of the arm, whatever the order in the file, for other programs
-    may have sorted its keys. The order of the file stays where the arm is not known, or
-    has other joints.
+    Joints are in the order of the arm, whatever the order in the file: other programs may
+    have sorted the keys of the file. Joints stay in the order of the file where the arm is
+    not known, or has other joints.
+
+    Raises:
+        ModelFileError: the content is no valid model file.
     """
     top = root.mapping()
     kind = top.get("kind")
@@ -157,8 +166,9 @@ def _model(root: YamlTree) -> EnergyModel:
         of_arm = load_robot(TEXT.reader(top["robot"])).joint_names
     except (KeyError, RobotFileError):
         of_arm = names
-    scope = _scope(of_arm if sorted(of_arm) == sorted(names) else names)
-    if "bus" in top:  # the ranges of the joints' constants depend on it, too
+    is_same_arm = sorted(of_arm) == sorted(names)
+    scope = _scope(of_arm if is_same_arm else names)
+    if "bus" in top:  # ranges of the joints' constants depend on the kind of bus, too
         power_model = top["bus"].mapping().get("kind")
         if power_model is not None and power_model.is_scalar:
             scope.words[FREE_FIT[0]] = power_model.written()
@@ -169,17 +179,19 @@ def _model(root: YamlTree) -> EnergyModel:
 
 
 def _energy_model(found: Found) -> EnergyModel:
+    """The model with the values of the keys that were read."""
     setup, source = found.pop("setup")
     return EnergyModel(setup=setup, setup_source=source, **found)
 
 
 def _parts_of_model(model: EnergyModel) -> Mapping[str, Any]:
+    """Values of a model by the keys of the file; more values than keys are allowed."""
     spread = model.sessions
-    whole = replace(spread, friction=spread.friction_of(model.dof))
+    of_all_joints = replace(spread, friction=spread.friction_of(model.dof))
     return {
         **vars(model),
         "setup": (model.setup, model.setup_source),
-        "sessions": whole,
+        "sessions": of_all_joints,
     }
 
 
