@@ -26,15 +26,16 @@ from ur_energy_model.trajectory.kinematics import (
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array
 
-# largest distance of a joint from the straight line of a moveJ [rad]
 JOINT_TOLERANCE = 1e-3
+"""Largest distance of a joint from the straight line of a moveJ [rad]."""
 TOOL_TOLERANCE = 5e-4
 TURN_TOLERANCE = 2e-3
 """Largest distance and angle of the tool from the straight line of a moveL [m, rad]."""
-# distance from a straight line in joint space of the targets of a moveJ [rad]
 EXACT = 1e-6
-# length with which a distance of the tool is compared with an angle of a joint [m]
+"""Largest distance of the target positions of a moveJ from the straight line in joint space,
+which is due to rounding [rad]."""
 LEVER = 0.5
+"""Length by which a distance of the tool is compared with an angle of a joint [m]."""
 SHORTEST = 1e-6
 """Travel below which nothing moves [rad], or only the orientation of the tool [m]."""
 _CHECKED = 300  # points of a path that are compared with a straight line
@@ -78,9 +79,9 @@ def programmed_move(
 ) -> ProgrammedMove | None:
     """The moveJ or moveL that a recorded move is.
 
-    A short line of the tool is nearly straight in joint space, too: such a move is what
-    it is the more nearly. Where it is exactly straight in joint space, as a turn of one
-    joint, it is a moveJ. Nominal kinematics are used.
+    A short line of the tool is nearly straight in joint space, too: the move is then the
+    instruction from whose line it deviates less. A move that is exactly straight in joint
+    space, such as a turn of one joint, is a moveJ. Nominal kinematics are used.
 
     Args:
         time: time since the start of the move [k], s.
@@ -90,13 +91,13 @@ def programmed_move(
             matters only where the tool turns on its way.
 
     Returns:
-        The instruction; None if it is neither.
+        The instruction; None if the move is neither.
     """
     step = q[-1] - q[0]
     leading = int(np.abs(step).argmax())
     distance = float(abs(step[leading]))
-    off = np.inf
-    share = np.zeros(len(q))
+    off = np.inf  # largest distance of a joint from the straight line [rad]
+    share = np.zeros(len(q))  # travelled share of the distance
     if distance >= SHORTEST:
         share = (q[:, leading] - q[0, leading]) / step[leading]
         off = float(np.abs(q - q[0] - share[:, None] * step).max())
@@ -128,10 +129,19 @@ class _ToolLine(NamedTuple):
 
 
 def _tool_line(q: Array, robot: RobotDescription, tool: Array) -> _ToolLine | None:
-    """The straight line of the tool along positions [k, n], rad; None if it is none."""
+    """The straight line of the tool along a recorded move.
+
+    Args:
+        q: joint positions [k, n], rad.
+        robot: type of the arm.
+        tool: tool centre point in the flange frame [6], m and rad.
+
+    Returns:
+        The line; None if the tool does not move, or not straight.
+    """
     kinematics = ArmKinematics(robot)
-    some = np.round(np.linspace(0, len(q) - 1, min(len(q), _CHECKED))).astype(int)
-    poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in q[some]])
+    checked = np.round(np.linspace(0, len(q) - 1, min(len(q), _CHECKED))).astype(int)
+    poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in q[checked]])
     first = poses[0]
     last = poses[-1]
     moved = poses[:, :3, 3] - first[:3, 3]
@@ -183,22 +193,28 @@ def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
     duration = float(time[-1])
     slowest = distance / duration
 
+    # Parameters: peak speed, duration of the ramp relative to the longest one, which is that
+    # of a triangle, and time at which the move starts [s].
     def profile(parameters: Array) -> Trapezoid:
+        """The trapezoid of speed with some parameters."""
         speed, share, _ = parameters
-        # the ramp's longest, in a triangle, is distance / speed
         ramp = share * distance / speed
         return Trapezoid(distance, speed, speed / ramp)
 
     def errors(parameters: Array) -> Array:
-        return np.asarray(profile(parameters).sample(time - parameters[2])[0] - progress)
+        """Deviations of the travelled distance at the samples [k]."""
+        _, _, start = parameters
+        travelled, *_ = profile(parameters).sample(time - start)
+        return np.asarray(travelled - progress)
 
     fastest = float(np.gradient(progress, time).max())
-    first = np.clip(fastest, 1.001 * slowest, 2.0 * slowest)
-    ramp = duration - distance / first
+    first_speed = np.clip(fastest, 1.001 * slowest, 2.0 * slowest)
+    first_ramp = duration - distance / first_speed
+    first_share = np.clip(first_ramp * first_speed / distance, 0.02, 0.99)
     tick = duration / (len(time) - 1)
     found = least_squares(
         errors,
-        [first, np.clip(ramp * first / distance, 0.02, 0.99), 0.0],
+        [first_speed, first_share, 0.0],
         bounds=(
             [0.5 * slowest, 0.01, -2.0 * tick],
             [4.0 * slowest, 1.0, 0.1 * duration + 2.0 * tick],

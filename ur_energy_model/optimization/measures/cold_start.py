@@ -5,8 +5,8 @@
 
 The grease of the gears is stiff when it is cold: friction falls by a tenth or more while
 the joints warm up, for half an hour and longer. A warm-up motion saves nothing, as its
-heat is energy too; fewer cold starts do. What the same work takes when it begins right
-after this one, with joints as warm as they are at its end, follows from an exponential
+heat is energy too; fewer cold starts do. The energy of the same work that begins right
+after the recorded work, with joints as warm as at its end, follows from an exponential
 approach to the energy of warm joints.
 """
 
@@ -36,7 +36,7 @@ TIME_CONSTANTS = np.geomspace(0.05, 5.0, 60)
 MODEL_STD = 0.1
 """Relative standard deviation of an excess by the model's errors, which are errors of the
 torque constants and resistances by which losses are computed from measured currents."""
-STARTS_PER_YEAR = 365.0  # cold ones, assumed: one a day
+STARTS_PER_YEAR = 365.0  # cold starts in a year: one a day is assumed
 
 
 def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
@@ -83,7 +83,7 @@ def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
 
 
 def alike(cycles: Sequence[LoggedCycle]) -> list[LoggedCycle]:
-    """Cycles of the usual work: those whose motion takes as long as the median one's."""
+    """Cycles of the usual work: their time in motion is about the median of all cycles."""
     if not cycles:
         return []
     usual = float(np.median([cycle.motion_time for cycle in cycles]))
@@ -96,8 +96,8 @@ def saved_by_warm_start(energy: Array) -> tuple[float, float]:
     Energies are fitted by a + b exp(-t / tau), t from 0 to 1 over all cycles. The same
     cycles right after these have t from 1 to 2, and take the sum of
     b exp(-t / tau) (1 - exp(-1 / tau)) less. The result is the mean over tau, weighted by
-    the likelihood. Its standard deviation has a part of tau, and a part of the scatter of
-    consecutive cycles, which are equally warm.
+    the likelihood. The standard deviation combines the uncertainty of tau and the scatter
+    of consecutive cycles, which are equally warm.
 
     Args:
         energy: energy of each cycle [cycles], J.
@@ -120,8 +120,8 @@ def saved_by_warm_start(energy: Array) -> tuple[float, float]:
         saved[k] = solution[1] * factor
         variance[k] = normal[1, 1] * factor**2  # per variance of an energy
         misfit[k] = float(((energy - design @ solution) ** 2).sum())
-    # A misfit of the best fit beyond the scatter is no noise, but makes all fits less
-    # certain.
+    # The best fit may be worse than the scatter: this is no noise, but makes all fits less
+    # certain. The last value keeps the likelihoods finite where all energies are equal.
     noise = max(scatter**2, float(misfit.min()) / count, 1e-12)
     weight = np.exp(-0.5 * (misfit - misfit.min()) / noise)
     weight /= weight.sum()

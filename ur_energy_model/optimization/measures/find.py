@@ -43,10 +43,12 @@ from ur_energy_model.optimization.recorded_cycle import find_cycle
 from ur_energy_model.typing import Array
 
 LONGEST = 300.0
-"""Begin of a recording in which the cycle is looked for [s]: a cycle that comes again later adds
-nothing, and a long recording takes no longer than that."""
+"""Length of the begin of a recording in which the cycle is looked for [s]: a cycle that comes again
+later shows nothing new, and the search takes no longer in a long recording."""
 ENOUGH = 120.0  # time in motion from which the friction of the session is taken [s]
-EDGES = 2.0  # most that the incomplete cycles at both ends of a recording count for
+EDGES = (
+    2.0  # largest number of cycles for the incomplete cycles at both ends of a recording
+)
 CRAWL = 0.02  # joint speed at which friction is about the static friction [rad/s]
 FOUND = 0.999  # probability that a payload which the currents show is the right one
 
@@ -128,7 +130,7 @@ def _work_cycle(
     A short recording in which nothing repeats is one cycle, as for `optimize`.
 
     Raises:
-        UrEnergyError: there is none, or it cannot be read.
+        UrEnergyError: the recording has no cycle, or it cannot be read.
     """
     cycle = find_cycle(model, bag, model.description(), KEEP_DWELL, LONGEST)
     if cycle.found_by == "whole" and seconds > LONGEST:
@@ -160,27 +162,38 @@ def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     if cycle.found_by == "whole":
         return 1.0
     motion = sum(move.duration for move in cycle.moves)
-    complete = float(cycle.count)
+    complete = max(float(cycle.count), _logged_cycles(log, motion))
+    # Cycles for which the rest of the time in motion, and of the time of work, is enough.
+    by_motion = log.moving_seconds / motion - complete
+    by_work = (log.seconds - log.pauses.seconds) / cycle.duration - complete
+    return complete + max(min(by_motion, by_work, EDGES), 0.0)
+
+
+def _logged_cycles(log: WorkLog, motion: float) -> float:
+    """Number of complete cycles of a kind by the cycles of a log; 0 if those are of other work.
+
+    Args:
+        log: log of the whole recording, with its cycles.
+        motion: time in motion of a cycle of this kind [s].
+    """
     usual = alike(list(log.cycles))
-    if usual:
-        motion_of_usual = float(np.median([each.motion_time for each in usual]))
-        shorter = min(motion_of_usual, motion)
-        longer = max(motion_of_usual, motion)
-        multiple = round(longer / shorter)
-        if abs(longer - multiple * shorter) <= ALIKE * longer:
-            loops = len(usual) / multiple
-            if motion_of_usual > motion:
-                loops = len(usual) * multiple
-            complete = max(complete, loops)
-    left = log.moving_seconds / motion - complete
-    room = (log.seconds - log.pauses.seconds) / cycle.duration - complete
-    return complete + max(min(left, room, EDGES), 0.0)
+    if not usual:
+        return 0.0
+    usual_motion = float(np.median([each.motion_time for each in usual]))
+    shorter = min(usual_motion, motion)
+    longer = max(usual_motion, motion)
+    multiple = round(longer / shorter)
+    if abs(longer - multiple * shorter) > ALIKE * longer:
+        return 0.0
+    if usual_motion > motion:  # a cycle of the log is several of these
+        return float(len(usual) * multiple)
+    return len(usual) / multiple
 
 
 def _command(
     model: EnergyModel, bag: str | Path, model_path: str | Path | None, host: str | None
 ) -> str:
-    """The command that prints the values to type, after those that it needs.
+    """The command that prints the values to type, behind the commands that make its input.
 
     Args:
         model: model of the arm; a generic one is identified first.
@@ -248,7 +261,12 @@ def _payload_measures(
 
 
 def _friction_bound(model: EnergyModel, log: WorkLog) -> float:
-    """Largest change of the energy at rest [J], where friction carries part of the weight."""
+    """Largest change of the energy at rest [J], where friction carries part of the weight.
+
+    Args:
+        model: model of the arm.
+        log: what the arm did, with the places at which it rested.
+    """
     zero = np.zeros((1, model.dof))
     dynamics = model.dynamics(setup=Setup(model.setup.gravity))
     friction = _static_friction(model)

@@ -67,28 +67,30 @@ def saving_while_running(
 
     Args:
         wall: power at the mains.
-        energy: saved at the supply [J].
-        std: standard deviation of the saving [J].
-        power: mean power at the supply while it is saved [W].
+        energy: saved energy at the supply [J].
+        std: standard deviation of the saved energy [J].
+        power: mean power at the supply while energy is saved [W].
     """
     terms = np.zeros(TERMS)
     terms[SUPPLY] = energy
-    # change of the square of the power, to first order
+    # The integral of the square of the power changes to first order by this.
     terms[SQUARE] = 2.0 * power * energy
     return saving_of_terms(wall, terms, std, power=power)
 
 
 def saving_of_terms(wall: WallModel, terms: Array, std: float, *, power: float) -> Saving:
-    """A saving from the change of what the wall depends on.
+    """A saving from the changes of the integrals on which the energy at the mains depends.
 
     Args:
         wall: power at the mains.
         terms: integrals of the wall's terms that are saved [5]: times of the box's
             states, energy at the supply and integral of the square of the power.
         std: standard deviation of the energy at the supply [J].
-        power: mean power at the supply while it is saved [W].
+        power: mean power at the supply while energy is saved [W].
     """
-    of_wall = float(np.sqrt(max(float(terms @ wall.covariance @ terms), 0.0)))
+    # Standard deviations at the mains [J]: by the wall's constants, and by the saving.
+    variance = float(terms @ wall.covariance @ terms)
+    of_wall = float(np.sqrt(max(variance, 0.0)))
     of_supply = float(wall.slope(power)) * std
     return Saving(
         energy=float(terms[SUPPLY]),
@@ -135,7 +137,10 @@ class Measure:
 
     @property
     def probability(self) -> float:
-        """Probability that it saves energy, or that a finding without a saving is right."""
+        """Probability that the measure saves energy, or that its finding is right.
+
+        The saving has a normal distribution.
+        """
         if self.certainty is not None:
             return self.certainty
         saved = self.saving.wall_energy
@@ -189,7 +194,7 @@ def amounts(saving: Saving, tariff: Tariff) -> dict[str, Any]:
 
     Cost and CO2 are None without a price and an emission per kWh.
     """
-    out: dict[str, Any] = {
+    entries: dict[str, Any] = {
         "energy": saving.energy,
         "interval": interval(saving.energy, saving.std),
         "wall_energy": saving.wall_energy,
@@ -198,8 +203,8 @@ def amounts(saving: Saving, tariff: Tariff) -> dict[str, Any]:
     for name, amount_of in (("cost", tariff.cost), ("co2", tariff.emission)):
         value = amount_of(saving.energy, saving.wall_energy)
         std = amount_of(saving.std, saving.wall_std)
-        out[name] = value
-        out[f"{name}_interval"] = None
+        entries[name] = value
+        entries[f"{name}_interval"] = None
         if value is not None and std is not None:
-            out[f"{name}_interval"] = interval(value, abs(std))
-    return out
+            entries[f"{name}_interval"] = interval(value, abs(std))
+    return entries

@@ -3,9 +3,9 @@
 
 """What other speeds, accelerations and waits save: of all moves, and of the costliest lines alone.
 
-Both are what `optimize` would have typed, predicted quickly. The saving of a line is that
-of typing its values, and the waits that they use up, with all other moves as recorded: it
-is a part of the saving of all moves, not in addition.
+Both measures predict quickly what `optimize` would have typed. The saving of a line
+is the saving of its values alone, and of the waits that they use up, with all other moves
+as recorded. It is a part of the saving of all moves, not in addition.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def line_measures(
             continue
         if saving.saving < LEAST_SHARE * saving.energy:
             continue
-        title = f"line {line} takes {100.0 * energies[line] / whole:.0f} % of the program's energy"
+        percent = 100.0 * energies[line] / whole
+        title = f"line {line} takes {percent:.0f} % of the program's energy"
         action = f"type what this command prints for line {line} and for the waits"
         keep = ",".join(map(str, others))
         only_this = f"{command} --keep {keep}" if others else command
@@ -125,7 +126,18 @@ def _measure(
     action: str,
     command: str,
 ) -> Measure:
-    """The measure of a predicted saving per cycle; other arguments as for `line_measures`."""
+    """The measure of a predicted saving.
+
+    Args:
+        kind: "moves" or "line".
+        saving: predicted saving of a cycle.
+        cycle: recorded cycle of the program.
+        cycles: number of such cycles in the recording.
+        wall: power at the mains.
+        title: what was found.
+        action: what to type.
+        command: command that prints the values to type.
+    """
     low, high = saving.interval
     std = (high - low) / (2.0 * CONFIDENCE)
     power = saving.energy / cycle.duration
@@ -154,8 +166,8 @@ def _energies_of_lines(program: ProgramEnergy) -> dict[int, float]:
 
 
 def _steps_of_other_lines(cycle: WorkCycle, line: int) -> tuple[int, ...]:
-    """Numbers of the sheet's steps that are moves of other lines."""
-    numbers = []
+    """Numbers, from 1, of the steps of the cycle that are moves of other lines."""
+    numbers: list[int] = []
     for number, (move, wait) in enumerate(cycle.program, 1):
         of_line = line in cycle.moves[move].lines
         if wait is None and not of_line:

@@ -67,6 +67,7 @@ class Measures:
         tariff = Tariff()
 
         def rank(measure: Measure) -> tuple[bool, float]:
+            """A key by which a payload is first, and larger savings are earlier."""
             year = unranked.per_year(measure, tariff)
             return measure.kind != "payload", -year.wall_energy
 
@@ -108,7 +109,12 @@ class Measures:
         }
 
     def text_lines(self, tariff: Tariff, *, named: bool = False) -> Iterator[str]:
-        """Lines for people; `named`: with the name of each recording."""
+        """Lines of text for people.
+
+        Args:
+            tariff: cost and CO2 of energy.
+            named: whether each measure has the name of its recording.
+        """
         return text_lines(self, tariff, named=named)
 
     def section(self, tariff: Tariff) -> AdviceSection:
@@ -164,5 +170,5 @@ def _as_one(group: Sequence[Measure]) -> Measure:
 
 
 def _unsure(measure: Measure) -> str:
-    """The reason why a measure is not listed that is not even likely to save energy."""
+    """The reason why a measure that is not even likely to save energy is not listed."""
     return f"what was found is within its uncertainty ({measure.title})"

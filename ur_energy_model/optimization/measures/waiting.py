@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.work_log import LONGEST_STOP, WorkLog
+from ur_energy_model.energy.work_log import LONGEST_STOP, RestPlace, WorkLog
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.wall import SQUARE, STATES, SUPPLY, TERMS, WallModel
@@ -155,7 +155,8 @@ def _moved_wait(
         places: places of the wait in the cycle, by numbers of the move and of the wait.
         energy: energy of the cycle at the supply [J].
     """
-    # With the standard deviation: of two stops of equal power, the more certain one.
+    # The standard deviation is added, so that of two stops with equal powers the stop with
+    # the more certain power is taken.
     to = min(stops, key=lambda stop: stop.power + stop.std)
     waits = [cycle.rests[move].waits[number] for move, number in places]
     here = [stops[move] for move, _ in places]
@@ -164,11 +165,12 @@ def _moved_wait(
     for wait, stop in zip(waits, here, strict=True):
         spent += wait.duration * stop.power
     holding_std = seconds * float(np.hypot(max(stop.std for stop in here), to.std))
-    line = waits[0].lines
+    lines = waits[0].lines
+    where = f"line {lines[0]}" if lines else f"after {here[0].words()}"
     return _MovedWait(
         seconds=seconds,
         power=spent / seconds,
-        where=f"line {line[0]}" if line else f"after {here[0].words()}",
+        where=where,
         to=to,
         std=float(np.hypot(holding_std, SETTLING_SHARE * energy)),
     )
@@ -183,9 +185,11 @@ def _stops(
     power, corrected by the model's mean error at the measured stops.
     """
     is_measured = log.total_source.name == "measured"
-    modelled = []
-    places = []
-    errors = []
+    # Of each stop: the modelled power, the place where the arm rested, if any, and the
+    # error of the model at this place.
+    modelled: list[float] = []
+    places: list[RestPlace | None] = []
+    errors: list[float] = []
     for move in cycle.moves:
         pose = move.q[-1]
         carried = payload or move.rest.payload
@@ -199,7 +203,7 @@ def _stops(
     unseen_std = UNSEEN_STD
     if len(errors) >= _ENOUGH_RESTS:
         unseen_std = max(float(np.std(errors, ddof=1)), HOLDING_STD)
-    stops = []
+    stops: list[_Stop] = []
     for number, (move, place) in enumerate(zip(cycle.moves, places, strict=True)):
         power = modelled[number] + offset
         std = unseen_std
@@ -223,10 +227,10 @@ def _modelled(
 # Pauses in which the arm could be switched off.
 
 SWITCHING = 20.0
-"""Time for which switching off and on again takes as much as before, where the recording does not
-show it [s]: power on, brake release and a short move of every joint."""
-SWITCHING_STD = 10.0  # its standard deviation [s]
-SEEN_SWITCHING_STD = 1.0  # the same where the recording shows it [s]
+"""Time of switching off and on again, in which nothing is saved, where the recording does not show
+it [s]: power on, brake release and a short move of every joint."""
+SWITCHING_STD = 10.0  # standard deviation of SWITCHING [s]
+SEEN_SWITCHING_STD = 1.0  # standard deviation of a time that the recording shows [s]
 POWER_STD = 0.3  # standard deviation of a measured mean power [W]
 _OFF = STATES.index("off")
 _BRAKED = STATES.index("braked")
@@ -248,21 +252,24 @@ def pause_measures(
     pauses = log.pauses
     if not pauses.number:
         return [Omitted("pause", f"the arm never stood still for {LONGEST_STOP:.0f} s")]
-    lost = SWITCHING
-    lost_std = SWITCHING_STD
-    shown = "assumed"
+    switching_time = SWITCHING
+    switching_std = SWITCHING_STD
+    source = "assumed"
     if switching is not None:
-        lost = switching.time
-        lost_std = SEEN_SWITCHING_STD
-        shown = "as recorded"
-    off_seconds = pauses.seconds - pauses.number * lost
+        switching_time = switching.time
+        switching_std = SEEN_SWITCHING_STD
+        source = "as recorded"
+    off_seconds = pauses.seconds - pauses.number * switching_time
     power = pauses.energy / pauses.seconds
     off_power = _off_power(model, log, switching)
     above = power - off_power
     power_std = POWER_STD
     if log.total_source.name != "measured":
         power_std = max(power_std, model.session.standby_std)
-    std = float(np.hypot(pauses.number * above * lost_std, off_seconds * power_std))
+    # Standard deviations of the energy [J]: by the times of switching, and by the power.
+    by_switching = pauses.number * above * switching_std
+    by_power = off_seconds * power_std
+    std = float(np.hypot(by_switching, by_power))
     braked = pauses.braked_seconds / pauses.seconds
     terms = np.zeros(TERMS)
     terms[_OFF] = -off_seconds
@@ -279,8 +286,8 @@ def pause_measures(
             action="switch the arm off in such pauses, on the pendant or by the dashboard server "
             "(port 29999): power off; then power on and brake release",
             saving=saving_of_terms(wall, terms, std, power=power),
-            condition=f"switching off and on takes {lost:.0f} s ({shown}), and the program is "
-            "started again",
+            condition=f"switching off and on takes {switching_time:.0f} s ({source}), and the "
+            "program is started again",
         )
     ]
 
