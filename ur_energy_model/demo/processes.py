@@ -61,11 +61,15 @@ class Processes:
 
         In a new session, Ctrl-C of the terminal does not reach the child; this process
         decides the order in which the children end.
+
+        Args:
+            name: name of the child, for its log and for errors.
+            command: program and its arguments.
         """
         script = Path(sysconfig.get_path("scripts")) / command[0]
         program = str(script) if script.is_file() else command[0]
         self._logs.mkdir(parents=True, exist_ok=True)
-        # An interrupt before the child has its place in the table would leave it behind.
+        # An interrupt before the child is among `_children` would leave the child running.
         with postponed(), self.log(name).open("ab") as log:
             self._children[name] = start_command(
                 [program, *command[1:]],
@@ -167,7 +171,11 @@ class EnergyMonitor:
         self.messages += 1
 
     def receive(self, seconds: float) -> None:
-        """Receive messages for a time [s]."""
+        """Receive messages for some time.
+
+        Args:
+            seconds: the time [s].
+        """
         end = time.monotonic() + seconds
         left = seconds
         while left > 0:

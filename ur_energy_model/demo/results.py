@@ -35,7 +35,7 @@ class Evaluated:
     """The evaluation of a model on a held-out recording of the simulated arm.
 
     Attributes:
-        energy: estimated by the model from the recording.
+        energy: energies that the model estimates from the recording.
         truth: true energies of the same time, see `true_energy`.
         metrics: errors of torque, current and power.
         figures: files of the charts.
@@ -154,7 +154,13 @@ def _energy_row(
 def _print_errors(
     title: str, names: Sequence[str], entries: Sequence[Mapping[str, Any]] | None
 ) -> None:
-    """Print the errors of each joint, if they are known."""
+    """Print the errors of each joint, if they are known.
+
+    Args:
+        title: line above the table.
+        names: names of the joints.
+        entries: statistics of the errors of each joint; None where they are unknown.
+    """
     if entries is None:
         return
     table: list[list[Any]] = []

@@ -33,6 +33,8 @@ from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
 RECORDING_TIMEOUT = 30.0  # longest time until the logger records [s]
+SHOW_EVERY = 0.25  # time between two lines of progress [s]
+DOMAINS = range(1, 100)  # numbers of ROS domains of which the demo takes one
 MARK = ".ur_energy_demo"
 """File that marks an output folder of the demo, which the demo may replace."""
 Report: TypeAlias = Callable[[float, str], None]
@@ -60,10 +62,10 @@ class DemoCell:
     domain: int
 
     def processes(self) -> Processes:
-        """The nodes' processes, not started yet.
+        """The processes of the nodes, not started yet.
 
-        The nodes communicate with each other only: in a ROS domain of their own, on this
-        machine. Their logs are in the folder.
+        The nodes communicate only with each other: in a ROS domain of the demo, on this
+        machine. The logs of the nodes are in the folder.
         """
         environment = {
             "ROS_DOMAIN_ID": str(self.domain),
@@ -235,7 +237,7 @@ def _wait(
     pause: Callable[[float], object],
     text: Callable[[], str],
 ) -> None:
-    """Let nodes work for some time, and show the progress four times a second.
+    """Let nodes work for some time, and show the progress every SHOW_EVERY.
 
     Args:
         seconds: the time [s].
@@ -252,7 +254,10 @@ def _wait(
     while elapsed < seconds:
         processes.check()
         report(elapsed / seconds, text())
-        pause(min(0.25, seconds - elapsed + 0.01))
+        left = seconds - elapsed
+        pause(
+            min(SHOW_EVERY, left + 0.01)
+        )  # a little longer, so that one pause is the last
         elapsed = time.monotonic() - start
 
 
@@ -278,9 +283,10 @@ def _fresh_folder(folder: Path) -> Path:
 def _free_domain() -> int:
     """Number of a ROS domain whose discovery port is free on this machine.
 
-    The port is 7400 + 250 times the number (DDSI-RTPS, 9.6.1.1).
+    The port is 7400 + 250 times the number (DDSI-RTPS, 9.6.1.1). If no port is free, the
+    domain is a random one.
     """
-    domains = random.SystemRandom().sample(range(1, 100), 99)
+    domains = random.SystemRandom().sample(DOMAINS, len(DOMAINS))
     for domain in domains:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.bind(("", 7400 + 250 * domain))

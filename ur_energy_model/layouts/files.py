@@ -5,8 +5,8 @@
 
 Layouts that name topics and frames are made here, for the namespace and the prefix of the
 nodes. The dashboard of Grafana and the configuration of Prometheus are the same for every
-arm: their files are in config/. So are the layouts of an arm without namespace and
-prefix, which `tools/generated_files.py` writes.
+arm: their files are in config/. The layouts of an arm without namespace and prefix are in
+config/ as well; `tools/generated_files.py` writes them from this module.
 """
 
 from __future__ import annotations
@@ -388,13 +388,14 @@ def _plots(arm: ArmTopics) -> Xml.Element:
     tab = Xml.SubElement(widget, "Tab", containers="1", tab_name="energy")
     columns = _splitter(Xml.SubElement(tab, "Container"), "|", 2)
     plots = arm.plots()
-    of_arm = [title for title in plots if title not in JOINT_PLOTS]
-    for titles in (of_arm, JOINT_PLOTS):
+    left = [title for title in plots if title not in JOINT_PLOTS]
+    for titles in (left, JOINT_PLOTS):
         column = _splitter(columns, "-", len(titles))
         for title in titles:
             area = Xml.SubElement(column, "DockArea", name=title)
             plot = Xml.SubElement(area, "plot", PLOT_STYLE)
             Xml.SubElement(plot, "limitY")
+            # Curves beyond the number of colours are not shown.
             for curve, color in zip(plots[title], COLORS, strict=False):
                 name = f"{arm.energies}/{curve.name}/{curve.field}"
                 Xml.SubElement(plot, "curve", name=name, color=color)
@@ -457,7 +458,7 @@ def rviz_layout(arm: ArmTopics) -> str:
             **settings,
         }
 
-    described = {
+    robot_model = {
         "Description Source": "Topic",
         "Alpha": 0.6,
         "Description Topic": topic(topics.ROBOT_DESCRIPTION),
@@ -469,7 +470,7 @@ def rviz_layout(arm: ArmTopics) -> str:
             "Global Options": {"Fixed Frame": arm.base_frame, "Frame Rate": 30},
             "Displays": [
                 display("Grid", "Grid", **{"Cell Size": 0.25, "Plane Cell Count": 12}),
-                display("RobotModel", "Arm", **described),
+                display("RobotModel", "Arm", **robot_model),
                 display("MarkerArray", "Power", Topic=topic(topics.ENERGY_MARKERS)),
             ],
             "Tools": [{"Class": "rviz_default_plugins/MoveCamera"}],

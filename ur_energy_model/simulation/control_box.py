@@ -18,7 +18,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.arm_commands import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.arm_constants import constants
-from ur_energy_model.simulation.faults import OWN_FIELDS
+from ur_energy_model.simulation.faults import BOX_FIELDS
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.fields import FIELDS, INPUTS, WIDTH
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
@@ -175,7 +175,7 @@ class ControlBox:
         self._program_begin = 0  # cycle in which the program begins
         self._line: Iterator[None] | None = None  # a requested straight move
         self.values = RtdeValues(arm)
-        self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
+        self.values.update((name, 0) for name in FIELDS if name.startswith(BOX_FIELDS))
         for name, kind in INPUTS.items():
             self.values[name] = [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0
         self.values.update(CONSTANT_VALUES)

@@ -64,7 +64,7 @@ _TABLE = (
 
 FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}  # all faults by name
 
-OWN_FIELDS = (
+BOX_FIELDS = (
     "output_",
     "standard_analog",
     "analog_io",
@@ -74,9 +74,12 @@ OWN_FIELDS = (
 )
 """Prefixes of fields of the control box, not of the arm, which no fault replaces."""
 LARGEST = {"late_ticks": 1e4}
-"""Largest arguments by kind of fault; 1e6 for other kinds."""
+"""Largest arguments by kind of fault, in the unit of the kind."""
+LARGEST_OF_OTHERS = 1e6
+"""Largest argument of kinds that LARGEST lacks."""
 MOST_FAULTS = 1000  # most pending and active faults
 _REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
+"""RTDE types whose values can be NaN."""
 _SPELLING = re.compile(
     r"(?P<name>\w+)(?:@(?P<start>[\d.]+)(?:\+(?P<duration>[\d.]+|inf))?)?(?::(?P<argument>.+))?"
 )
@@ -149,11 +152,13 @@ def _usable(kind: FaultKind, argument: str) -> bool:
     """Whether a kind of fault can have this argument."""
     if kind.argument == "field":
         real = argument in FIELDS and FIELDS[argument].kind in _REAL
-        return real and not argument.startswith(OWN_FIELDS)
-    if kind.argument in ("joint", ""):
-        return argument in JOINT_NAMES or not kind.argument
+        return real and not argument.startswith(BOX_FIELDS)
+    if kind.argument == "joint":
+        return argument in JOINT_NAMES
+    if not kind.argument:
+        return True
     try:
-        return 0 <= float(argument) <= LARGEST.get(kind.name, 1e6)
+        return 0 <= float(argument) <= LARGEST.get(kind.name, LARGEST_OF_OTHERS)
     except ValueError:
         return False
 
@@ -170,6 +175,7 @@ class Faults:
     faults: list[Fault] = field(default_factory=list)
     now: float = 0.0
     """Time since the controller became ready [s]; updated by the server every tick."""
+    # Position at which each frozen encoder was held first [rad].
     _held: dict[Fault, float] = field(default_factory=dict)
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -186,10 +192,13 @@ class Faults:
         return cls([parse_fault(text) for text in texts])
 
     def inject(self, text: str) -> Fault:
-        """Request a fault at run time; its start is relative to now.
+        """Request a fault at run time.
 
         Args:
-            text: see `parse_fault`; its start is relative to now.
+            text: see `parse_fault`; the start of the fault is relative to now.
+
+        Returns:
+            The fault, with its start since the controller became ready.
 
         Raises:
             InputError: see `parse_fault`; or too many faults.
@@ -257,6 +266,7 @@ class Faults:
             replaced[fault.argument] = np.full(np.shape(values[fault.argument]), np.nan)
         if fault := self.active("garbage_values"):
             shape = np.shape(values[fault.argument])
+            # Almost the whole range of double precision.
             magnitude = 10.0 ** self._random.uniform(-300, 300, shape)
             replaced[fault.argument] = magnitude * self._random.choice((-1.0, 1.0), shape)
         if fault := self.active("voltage_dip"):

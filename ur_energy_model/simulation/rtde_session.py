@@ -37,8 +37,9 @@ from ur_energy_model.telemetry.rtde.protocol import (
 )
 
 SLOWEST_DECIMATION = 1e9  # largest number of cycles between data packages
-MAX_INPUT_RECIPES = 255
-ERROR_LEVEL = 1
+MAX_INPUT_RECIPES = 255  # the number of a recipe is one byte
+ERROR_LEVEL = 1  # level of a text message (RTDE guide, "Text message")
+INFO_LEVEL = 3
 
 
 class RtdeSession(ClientSession):
@@ -56,10 +57,10 @@ class RtdeSession(ClientSession):
         self._version = 1
         self._output: Recipe | None = None
         self._decimation = 1  # number of cycles per data package
-        self._phase = 1  # number of cycles since the last one
+        self._phase = 1  # number of cycles since the last data package
         self._inputs: dict[int, Recipe] = {}
         self._started = False
-        self._held_reply = b""
+        self._held_reply = b""  # reply to start that follows the first data package
 
     def disconnected(self) -> None:
         """Release the input fields of this client."""
@@ -135,7 +136,7 @@ class RtdeSession(ClientSession):
             case PacketType.GET_CONTROLLER_VERSION:
                 reply = frame(kind, struct.pack(">4I", *self._box.version))
                 if self._faults.active("reordered_connect"):
-                    starting = TextMessage("Safety is starting", "Safety", 3)
+                    starting = TextMessage("Safety is starting", "Safety", INFO_LEVEL)
                     return self.message(starting) + reply
                 return reply
             case PacketType.SETUP_OUTPUTS:
@@ -163,13 +164,13 @@ class RtdeSession(ClientSession):
             if field.available(self._box.version):
                 known[name] = field.kind
         kinds = tuple(known.get(name, NOT_FOUND) for name in names)
-        has_id = self._version == 2
+        has_id = self._version == 2  # only protocol version 2 numbers the recipes
         if not names or NOT_FOUND in kinds:
             self._output = None
             return encode_setup_reply(SetupReply(0 if has_id else None, kinds))
         recipe_id = 1 if has_id else None
         recipe = Recipe(names, tuple(known[name] for name in names), recipe_id)
-        _ = recipe.frame_size  # refused now if its packages do not fit
+        _ = recipe.frame_size  # ValueError now, if the packages are too long for a frame
         self._output = recipe
         self._decimation = 1
         self._phase = 0
@@ -210,9 +211,10 @@ class RtdeSession(ClientSession):
         return reply
 
     def _take_input(self, payload: bytes) -> None:
-        """Write the input fields of a data package; others than agreed are ignored."""
+        """Write the input fields of a data package; packages of no recipe are ignored."""
         recipe = self._inputs.get(payload[0]) if payload else None
         if recipe is None or len(payload) != 1 + recipe.dtype.itemsize:
             return
+        # The payload begins with the number of the recipe, which also ends the prefix.
         record = recipe.unpack_many(recipe.prefix[:-1] + payload)[0]
         self._box.write_inputs(dict(zip(recipe.names, record.item(), strict=True)))

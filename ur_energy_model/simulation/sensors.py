@@ -44,6 +44,11 @@ class RtdeOutputs(dict[str, RtdeValue]):
 
 
 _DRAWS = 256  # cycles whose noise is drawn at once
+# Random numbers of a cycle, in this order.
+_OF_JOINT = 4  # for each joint: speed, current, voltage, torque ripple
+_OF_BOX = 4  # bus voltage, bus current, main voltage, execution time
+_OF_FORCE = 6  # force and torque at the tool
+_OF_ACCELEROMETER = 3
 _RESTING = 2e-4  # speed below which arms report exactly zero [rad/s]
 
 
@@ -66,9 +71,12 @@ class SimulatedCable(NamedTuple):
             power: power of each joint [n], W.
         """
         voltages: Array | float = bus
-        for _ in range(2):  # the current depends on the voltage by about one percent
-            behind = (power / voltages)[::-1].cumsum()[::-1]
-            voltages = bus - (self.resistance * behind).cumsum()
+        # A segment carries the currents of its joint and of all joints behind it. Voltages
+        # and so currents change by about one percent only: two rounds suffice.
+        for _ in range(2):
+            currents = power / voltages
+            carried = currents[::-1].cumsum()[::-1]
+            voltages = bus - (self.resistance * carried).cumsum()
         return np.asarray(voltages - self.offset)
 
 
@@ -80,8 +88,11 @@ def draw_cable(seed: int, joints: int) -> SimulatedCable:
         joints: number of joints n.
     """
     table = constants()["cable"]
+    # The second number makes this stream another one than other streams of the arm.
     random = np.random.default_rng([seed, 20261130])
-    typical = np.array(table["resistance"])[np.minimum(np.arange(joints), 5)]
+    resistances = np.array(table["resistance"])
+    # Joints beyond the table have the last resistance.
+    typical = resistances[np.minimum(np.arange(joints), len(resistances) - 1)]
     factors = np.exp(table["spread"] * random.standard_normal(joints))
     offsets = table["voltage_offset"] * random.standard_normal(joints)
     return SimulatedCable(typical * factors, offsets)
@@ -114,20 +125,27 @@ class Sensors:
         self._draw()
 
     def _draw(self) -> tuple[Array, list[float]]:
-        """Standard normal numbers of one cycle: of the joints [4, n], and four of the control box.
+        """Draw the standard normal numbers of one cycle.
 
-        Those of the tool are kept in `_tool` [9].
+        The numbers of the tool and the torque ripple are kept in attributes.
+
+        Returns:
+            The numbers of the joints [_OF_JOINT, n], and of the control box.
         """
-        n = self._joints
+        box = _OF_JOINT * self._joints  # first column of the numbers of the box
+        force = box + _OF_BOX
+        accelerometer = force + _OF_FORCE
+        width = accelerometer + _OF_ACCELEROMETER
         if self._used >= len(self._pool):
-            self._pool = self._random.standard_normal((_DRAWS, 4 * n + 4 + 6 + 3))
+            self._pool = self._random.standard_normal((_DRAWS, width))
             self._used = 0
         row = self._pool[self._used]
         self._used += 1
-        joints = row[: 4 * n].reshape(4, n)
-        self._tool = row[-9:]
-        self.ripple = joints[3]
-        return joints, row[4 * n : -9].tolist()
+        joints = row[:box].reshape(_OF_JOINT, self._joints)
+        self._of_force = row[force:accelerometer]
+        self._of_accelerometer = row[accelerometer:]
+        self.ripple = joints[-1]
+        return joints, row[box:force].tolist()
 
     def read(
         self,
@@ -156,6 +174,7 @@ class Sensors:
         of_speed, of_current, of_drives, _ = of_joints
         of_voltage, of_supply, of_main, of_time = of_box
         measured = current + self._parameters.current_noise_rest * of_current
+        # Voltages of the mains supply, bus and joints [V], and current of the bus [A].
         if powered:
             main = bus.voltage
             noisy = bus.voltage + table["voltage_noise"] * of_voltage
@@ -202,9 +221,11 @@ class Sensors:
         last = dynamics.dof
 
         def joint(*names: str) -> list[Array]:
+            """Values of joint fields in the present cycle, each [n]."""
             return [np.asarray(outputs[name]) for name in names]
 
         def pose(q: Array) -> Array:
+            """Position and rotation vector of the flange in the base frame [6], m and rad."""
             return pose_vector(dynamics.flange_pose(q[None])[0])
 
         def speed(q: Array, qd: Array) -> Array:
@@ -216,7 +237,7 @@ class Sensors:
 
         def wrench() -> Array:
             """Force and torque at a free tool [6], N, N m."""
-            return np.asarray(self._force * self._tool[:6])
+            return np.asarray(self._force * self._of_force)
 
         def accelerometer(q: Array, qd: Array, qdd: Array) -> Array:
             """Proper acceleration of the last joint's origin in its axes [3], m/s^2.
@@ -228,7 +249,8 @@ class Sensors:
             moving = pin.getClassicalAcceleration(model, data, last, axes).linear
             gravity = np.asarray(dynamics.setup.gravity, float)
             true = moving - data.oMi[last].rotation.T @ gravity
-            return np.asarray(true + self._table["accelerometer_noise"] * self._tool[6:])
+            noise = self._table["accelerometer_noise"] * self._of_accelerometer
+            return np.asarray(true + noise)
 
         def momentum(q: Array, qd: Array) -> float:
             """Norm of the linear momentum of links and payload [kg m/s]."""

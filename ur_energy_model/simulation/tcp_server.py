@@ -16,8 +16,9 @@ RECEIVE_SIZE = 4096
 """Bytes read from a client at a time: long input must not delay a cycle of the arm."""
 KERNEL_BUFFER = 1 << 18  # size of the kernel's buffer for a client [bytes]
 LARGEST_BACKLOG = 1 << 18
-"""Unsent bytes beyond that buffer from which on the connection of a client is closed."""
+"""Unsent bytes beyond KERNEL_BUFFER from which on the connection of a client is closed."""
 MAX_CONNECTIONS = 64
+WAITING_CLIENTS = 16  # clients of a port that may wait until they are accepted
 SELECTABLE = 1024  # select() does not support file descriptors from this number on
 MAX_LINE = 4096  # longest line of a client [bytes]
 
@@ -78,7 +79,7 @@ class ClientConnection:
         self.session = session
         self._socket = sock
         self._pending = bytearray()
-        self._listening = True
+        self._takes_bytes = True  # whether the client still receives
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
@@ -99,7 +100,7 @@ class ClientConnection:
         Args:
             data: bytes to send; the connection is closed if too many bytes are waiting.
         """
-        if not data or not self._listening or self.fileno() < 0:
+        if not data or not self._takes_bytes or self.fileno() < 0:
             return
         waited = self.congested
         self._pending += data
@@ -114,8 +115,10 @@ class ClientConnection:
             sent = self._socket.send(self._pending)
         except BlockingIOError:
             return
-        except OSError:  # the client has gone; bytes from it are still to be read
-            self._listening = False
+        except (
+            OSError
+        ):  # the client has gone; bytes that it sent before are still to be read
+            self._takes_bytes = False
             sent = len(self._pending)
         del self._pending[:sent]
 
@@ -173,7 +176,7 @@ class TcpServer:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))
-            listener.listen(16)
+            listener.listen(WAITING_CLIENTS)
         except OSError as error:
             listener.close()
             problem = f"port {port} cannot be opened ({error.strerror})"
@@ -208,7 +211,11 @@ class TcpServer:
             self.sweep()
 
     def _accept(self, listener: socket.socket) -> None:
-        """Accept a client; OSError if it has gone already."""
+        """Accept a client.
+
+        Raises:
+            OSError: the client has gone already.
+        """
         sock, _ = listener.accept()
         if sock.fileno() >= SELECTABLE:
             sock.close()
