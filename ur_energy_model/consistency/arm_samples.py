@@ -65,9 +65,10 @@ def torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
         names = [name for name in FIELDS if name in part and name not in left_out]
         usable.append(replace(part, columns={name: part[name] for name in names}))
     usable = _with_one_payload(usable)
-    positions = [
-        part["target_q"] if "target_q" in part else part["actual_q"] for part in usable
-    ]
+    positions: list[Array] = []
+    for part in usable:
+        name = "target_q" if "target_q" in part else "actual_q"
+        positions.append(part[name])
     if len(_different(positions, _POSE_GRID)) < _POSES:
         return []
     return usable

@@ -271,6 +271,21 @@ def _extrapolation_std(j: int, work: ReferenceWork, fastest: float) -> float:
     return float((np.abs(work.cost[:, j]) * current_error).sum())
 
 
+def _shown_speeds(seconds: Array) -> tuple[float, float]:
+    """Slowest and fastest speed that a joint has shown [rad/s].
+
+    Args:
+        seconds: time of motion in each range between SPEED_EDGES [ranges], s.
+
+    Returns:
+        The bounds of the ranges; the first edge and 0 for a joint that has hardly moved.
+    """
+    shown = np.flatnonzero(seconds >= SHOWN_SECONDS)
+    if not shown.size:
+        return float(SPEED_EDGES[0]), 0.0
+    return float(SPEED_EDGES[shown[0]]), float(SPEED_EDGES[shown[-1] + 1])
+
+
 def _of_joint(
     j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWork
 ) -> Need:
@@ -288,12 +303,9 @@ def _of_joint(
     joint = model.joints[j]
     cost = work.cost[:, j]
     load = work.load[:, j]
-    shown = np.flatnonzero(coverage.speed_seconds[j] >= SHOWN_SECONDS)
-    slowest = float(SPEED_EDGES[0])
-    fastest = 0.0
-    if shown.size:
-        slowest, fastest = SPEED_EDGES[[shown[0], shown[-1] + 1]].tolist()
+    slowest, fastest = _shown_speeds(coverage.speed_seconds[j])
     top = float(work.speed[:, j].max())
+    # Lower bound of the range of speeds to which the top speed of the work belongs.
     below_top = SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, top)) - 1, 0)]
     # Standard deviations of the energy [J]: by all parameters of the current, and by the
     # torque constant alone.

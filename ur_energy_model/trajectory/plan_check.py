@@ -21,8 +21,8 @@ from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 CUTOFF = 6.0
-"""Cut-off frequency of the zero-phase low-pass filter for noisy positions [Hz]: the highest one of
-the identification, above the motion of a rigid arm."""
+"""Cut-off frequency of the zero-phase low-pass filter for noisy positions [Hz]: the highest cut-off
+frequency of the identification, above the motion of a rigid arm."""
 NOISE_SHARE = 0.05
 """A plan is changed if noise or jitter cause accelerations beyond this share of the arm's limit."""
 IMPOSSIBLE = 10.0
@@ -32,7 +32,7 @@ EXPLAINED = 1.0 / 3.0
 """Largest share of the mismatch of positions and stamps that even stamps may leave."""
 _MOST_JITTER = 2.5
 """Largest range of deviations from even stamps, in periods: a period to either side, and half a
-period for the error of their estimate over the whole plan."""
+period for the error of the estimated period over the whole plan."""
 _ROUNDED = 1e-6
 """Rounding of stamps [s] and positions [rad] to six decimals, as by `%f`, which does not count as
 jitter; at 500 Hz it causes accelerations of 1 rad/s^2."""
@@ -78,18 +78,33 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
         plan, line = change(plan, limit)
         if line is not None:
             lines.append(f"{plan.source}: {line}")
-    if plan.qd is not None:
-        needed = _least_acceleration(plan.time, plan.q, plan.qd)
-        if (needed > IMPOSSIBLE * limit).any():
-            k, j = np.unravel_index(np.argmax(needed / limit), needed.shape)
-            when = f"{plan.time[k]:.6g} to {plan.time[k + 1]:.6g} s"
-            problem = (
-                f"position, velocity and time disagree between points {k} and {k + 1} "
-                f"({when}): joint {j} would need {needed[k, j]:.3g} rad/s^2"
-            )
-            remedy = "correct the times or velocities, or leave the velocities out"
-            raise InputError(plan.source, problem, remedy)
+    _check_accelerations(plan, limit)
     return plan, lines
+
+
+def _check_accelerations(plan: Plan, limit: Array) -> None:
+    """Check that the arm can reach each point from the point before.
+
+    Args:
+        plan: plan; without velocities, every motion between its points is possible.
+        limit: largest acceleration of the joints [n], rad/s^2.
+
+    Raises:
+        InputError: a joint would need more than IMPOSSIBLE times its limit.
+    """
+    if plan.qd is None:
+        return
+    needed = _least_acceleration(plan.time, plan.q, plan.qd)
+    if not (needed > IMPOSSIBLE * limit).any():
+        return
+    k, j = np.unravel_index(np.argmax(needed / limit), needed.shape)  # step and joint
+    when = f"{plan.time[k]:.6g} to {plan.time[k + 1]:.6g} s"
+    problem = (
+        f"position, velocity and time disagree between points {k} and {k + 1} "
+        f"({when}): joint {j} would need {needed[k, j]:.3g} rad/s^2"
+    )
+    remedy = "correct the times or velocities, or leave the velocities out"
+    raise InputError(plan.source, problem, remedy)
 
 
 # The times of a plan are probably milliseconds if all joints are slow although the plan
