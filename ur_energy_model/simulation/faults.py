@@ -168,13 +168,13 @@ class Faults:
     """Requested faults of one controller, pending and active.
 
     Attributes:
-        faults: all that are to happen.
-        now: simulated time [s].
+        faults: all faults that are to happen or are active.
+        now: time since the controller became ready [s], which the server updates every
+            tick.
     """
 
     faults: list[Fault] = field(default_factory=list)
     now: float = 0.0
-    """Time since the controller became ready [s]; updated by the server every tick."""
     # Position at which each frozen encoder was held first [rad].
     _held: dict[Fault, float] = field(default_factory=dict)
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))

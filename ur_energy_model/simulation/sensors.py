@@ -116,13 +116,13 @@ class Sensors:
         self._table = constants()["sensors"]
         bus = constants()["bus"]
         self._joints = len(parameters.gear_ratio)
-        self._count = 2 * np.pi / self._table["encoder_counts"]
+        self._encoder_step = 2 * np.pi / self._table["encoder_counts"]
         self._cable = draw_cable(parameters.seed, self._joints)
-        self._open = float(bus["open_voltage"])
-        self._force = np.array(self._table["force_noise"])
-        self._pool = np.empty((0, 0))
-        self._used = 0
-        self._draw()
+        self._open_voltage = float(bus["open_voltage"])
+        self._force_noise = np.array(self._table["force_noise"])
+        self._pool = np.empty((0, 0))  # random numbers of some cycles, a row each
+        self._used = 0  # rows of the pool that were used
+        self._draw()  # the ripple of the first cycle, before the first reading
 
     def _draw(self) -> tuple[Array, list[float]]:
         """Draw the standard normal numbers of one cycle.
@@ -186,7 +186,7 @@ class Sensors:
             at_joints = at_joints + table["joint_voltage_noise"] * of_drives
             drives = _rounded(at_joints, table["joint_voltage_step"])
         else:
-            main = self._open
+            main = self._open_voltage
             voltage = 0.0
             supply = 0.0
             drives = np.zeros(self._joints)
@@ -195,7 +195,7 @@ class Sensors:
         mean, spread = table["execution_time"]
         torque_per_ampere = self._parameters.stated_current_to_torque
         return {
-            "actual_q": _rounded(q, self._count),
+            "actual_q": _rounded(q, self._encoder_step),
             "actual_qd": np.where(np.abs(qd) < _RESTING, 0.0, speed),
             "actual_current": measured,
             "actual_current_as_torque": measured * torque_per_ampere,
@@ -237,7 +237,7 @@ class Sensors:
 
         def wrench() -> Array:
             """Force and torque at a free tool [6], N, N m."""
-            return np.asarray(self._force * self._of_force)
+            return np.asarray(self._force_noise * self._of_force)
 
         def accelerometer(q: Array, qd: Array, qdd: Array) -> Array:
             """Proper acceleration of the last joint's origin in its axes [3], m/s^2.
