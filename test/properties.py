@@ -26,7 +26,7 @@ def examples(number: int, **others: Any) -> Callable[[Test], Test]:
     """Decorator of a test with `given`, which limits its examples.
 
     Args:
-        number: of examples in `make test`.
+        number: number of examples in `make test`.
         others: further settings of hypothesis, by name.
     """
 

@@ -132,8 +132,7 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
 
     def counted(each: dict[str, str]) -> bool:
         """All messages are counted, and no further one came while the status was made."""
-        complete = int(each.get("samples", 0)) + int(each.get("lost", 0)) >= BUSY_COUNT
-        return complete and each["samples"] == each["messages"]
+        return accounted(each) >= BUSY_COUNT and each["samples"] == each["messages"]
 
     status = source(cell, counted, "each message as a sample")
     (cell.folder / "end").touch()
