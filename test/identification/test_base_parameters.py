@@ -14,6 +14,7 @@ from test.identification.conftest import filtered_motions, made_up_recording
 from ur_energy_model.identification.base_parameter_fit import BaseParameterFit
 from ur_energy_model.identification.base_parameters import (
     FullRegressor,
+    raviola_base,
     regroup,
 )
 from ur_energy_model.identification.physical_consistency import nearest_possible
@@ -29,11 +30,16 @@ FRICTION: dict[str, Any] = {"coulomb": 4.0, "viscous": 3.0}
 def fit_of(
     robot: RobotDescription = UR5E, gravity: np.ndarray = UPRIGHT, **options: Any
 ) -> BaseParameterFit:
-    """A fit with one recording."""
+    """A fit with one recording; `options` of the recording, and `choose` of the fit."""
+    choose = options.pop("choose", None)
     made = made_up_recording(robot, setup=Setup(gravity), **FRICTION, **options)
     constant = np.full(robot.dof, 0.1)
     fit = BaseParameterFit(
-        robot, gravity, torque_source="current", torque_constant=constant
+        robot,
+        gravity,
+        torque_source="current",
+        torque_constant=constant,
+        choose=choose,
     )
     for motion in filtered_motions([made], robot.dof, 20.0, 0.01):
         fit.accumulate(motion, None)
@@ -42,10 +48,10 @@ def fit_of(
 
 def truth(fit: BaseParameterFit) -> np.ndarray:
     """Base values of the robot file's parameters, with FRICTION where the fit has friction."""
-    full = fit.regressor.nominal()
+    full = fit.regressor.full.nominal()
     for kind, value in (("fc", FRICTION["coulomb"]), ("fv", FRICTION["viscous"])):
-        full[[name.startswith(kind) for name in fit.regressor.names]] = value
-    return fit.regrouping.combination @ full
+        full[[name.startswith(kind) for name in fit.regressor.full.names]] = value
+    return fit.regressor.regrouping.combination @ full
 
 
 def least_pseudo(parameters: np.ndarray) -> float:
@@ -102,9 +108,27 @@ def test_recovers_the_truth() -> None:
     assert min(map(least_pseudo, links)) > -1e-7
     assert (links[:, 10:] > -1e-7).all()
     assert np.allclose(found.consistent_rms, found.torque_rms, rtol=0.05)
-    check = fit_of(gravity=TILTED, noise=0.3, seed=2).verify(found.values)
+    check = fit_of(gravity=TILTED, noise=0.3, seed=2).verify(found)
     assert (check.torque_r2 > 0.98).all()
     assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
+
+
+def test_two_choices_of_base_columns_predict_one_torque() -> None:
+    """Each with its own columns; values of one choice are refused by the other."""
+    fits = [fit_of(), fit_of(choose=raviola_base)]
+    usual, papers = (fit.solve() for fit in fits)
+    assert not np.allclose(usual.values, papers.values, rtol=0.1)
+    random = np.random.default_rng(5)
+    q, qd, qdd = random.normal(0, 1, (3, 2500, 6))
+    full = usual.regressor.full(q, qd, qdd)
+    for solution in ("ordinary", "weighted", "consistent"):
+        torque = usual.torque(q, qd, qdd, solution)
+        scale = np.abs(torque).max()
+        assert np.abs(papers.torque(q, qd, qdd, solution) - torque).max() < 1e-3 * scale
+    consistent = full @ usual.consistent
+    assert np.allclose(usual.torque(q, qd, qdd, "consistent"), consistent)
+    with pytest.raises(ValueError, match="other columns"):
+        fits[0].verify(papers)
 
 
 @pytest.mark.truth

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.papers.pictures import Picture
 from ur_energy_model.papers.protocol import Outcome, ResultRow
 from ur_energy_model.papers.stages import Stage
 from ur_energy_model.typing import Progress
@@ -57,7 +58,7 @@ class ReadyStage(Stage):
         (folder / "made").write_text(f"{seed} {quick}")
         (folder / "pictures").mkdir()
         (folder / "pictures" / "a.png").write_bytes(PIXEL)
-        pictures = [("pictures/a.png", "Fig. 1: a curve")]
+        pictures = [Picture("pictures/a.png", "Fig. 1: a curve", {"model": {"": 0.5}})]
         outcome = Outcome("s1", "S", "ur5", True, ROWS, ("mind this",), pictures)
         (folder / "verdict.json").write_text(json.dumps(plain(outcome.as_dict())))
         return outcome

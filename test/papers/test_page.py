@@ -71,6 +71,7 @@ def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> Non
     assert found.verdicts == {"agrees": 1, "differs": 1, "not published": 1}
     page = markdown([found])
     for text in ("agrees; another method", "outside \\| of it", "![](kept/pictures/a.png)",
+                 "Fig. 1: a curve; R² 0.5",
                  "Fig. 2 (a photograph)", "mind this"):  # fmt: skip
         assert text in page
 

@@ -30,11 +30,12 @@ from ur_energy_model.papers import (
     s4_own_robot,
 )
 from ur_energy_model.papers import s1 as friction_campaign
+from ur_energy_model.papers.pictures import Picture, r2_of_chart
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper
 from ur_energy_model.papers.s2_models import Ecbot
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
-from ur_energy_model.report.chart import Chart
+from ur_energy_model.report.chart import Chart, LineChart
 from ur_energy_model.simulation.arm_options import ArmOptions, default_version
 from ur_energy_model.simulation.joint_controller import LinearDrive
 from ur_energy_model.telemetry.bag.reader import iterate_bag
@@ -52,6 +53,7 @@ class UndrawnRun(ProtocolRun):
     """A run that notes its pictures but does not draw them, and designs a trajectory once."""
 
     made: dict[str, Design] = field(default_factory=dict)
+    charts: dict[str, Chart] = field(default_factory=dict)
 
     def design(self, name: str, *given: Any, **named: Any) -> Design:
         if name not in self.made:
@@ -59,7 +61,8 @@ class UndrawnRun(ProtocolRun):
         return self.made[name]
 
     def picture(self, chart: Chart, place: str) -> None:
-        self.pictures.append((chart.key, place))
+        self.charts[chart.key] = chart
+        self.pictures.append(Picture(chart.key, f"{place}: ", r2_of_chart(chart)))
 
 
 @pytest.fixture
@@ -137,9 +140,25 @@ def check_places(outcome: Outcome, session: ProtocolRun) -> None:
     """Every table and figure has its row or picture, every row how it was found."""
     wanted = {item.place for item in paper(outcome.protocol).items if not item.reason}
     assert wanted <= {row.place for row in outcome.rows} | {
-        place for _, place in session.pictures
+        picture.caption.partition(": ")[0] for picture in session.pictures
     }
     assert all(row.how for row in outcome.rows if row.here is not None)
+
+
+def check_r2(session: UndrawnRun, key: str, least: float) -> None:
+    """Every model beside a measurement has its R2, as computed from the curves drawn."""
+    (picture,) = (each for each in session.pictures if each.file == key)
+    chart = cast("LineChart", session.charts[key])
+    assert picture.r2
+    for panel in chart.panels:
+        (measured,) = (line.y for line in panel.lines if line.role == "measured")
+        for label, by_panel in picture.r2.items():
+            (model,) = (line.y for line in panel.lines if line.label == label)
+            counted = np.isfinite(measured) & np.isfinite(model)
+            error = np.mean((model - measured)[counted] ** 2)
+            r2 = 1 - error / np.var(measured[counted])
+            assert by_panel[panel.title] == pytest.approx(r2, rel=1e-9)
+            assert r2 > least
 
 
 def here(outcome: Outcome, figure: str) -> np.ndarray:
@@ -154,6 +173,9 @@ def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
     outcome = run_protocol("s0", session)
     check_places(outcome, session)
     assert here(outcome, "torque, R2 by joint, A").min() > 0.999
+    for test in "AB":
+        check_r2(session, f"s0_torque_{test}", 0.999)
+        check_r2(session, f"s0_current_{test}", 0.8)
     # Noise that the filter takes out stays in the paper's errors.
     ours = here(outcome, "current, RMS error by joint, ours, A [A]")
     unfiltered = here(outcome, "current, RMS error by joint, our law, A [A]")
@@ -187,6 +209,7 @@ def test_s2_predicts_power_from_the_motion_alone(
     current = here(outcome, "RMSE of power from measured current [W], testing")
     assert current < motion < 5.0
     assert here(outcome, "r2 of power, testing") > 0.9
+    check_r2(session, "s2_power", 0.9)
     bags = [
         shuffled(session.folder / part, tmp_path / part[:-3])
         for part in ("training", "testing")
@@ -224,12 +247,9 @@ def test_s1_finds_base_parameters(
         np.abs(here(outcome, "change of 36 inertial base parameters, warm against cold"))
         < 0.1
     )
-    assert {place for _, place in session.pictures} == {
-        "Fig. 1",
-        "Fig. 2",
-        "Fig. 3",
-        "Fig. 4",
-    }
+    places = {picture.caption.partition(": ")[0] for picture in session.pictures}
+    assert places == {"Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"}
+    check_r2(session, "s1_elbow_torque", 0.9)
     check_evidence("s1", session, outcome)
 
 
@@ -249,6 +269,8 @@ def test_s4_on_the_robot_of_the_paper(
     assert here(outcome, "estimated over applied") == pytest.approx(1.0, abs=0.04)
     assert np.min(here(outcome, "torque R2 by joint, self verification")) > 0.98
     assert np.min(here(outcome, "torque R2 by joint, general verification")) > 0.8
+    check_r2(session, "s4_self_torque", 0.98)
+    check_r2(session, "s4_general_torque", 0.8)
     exact = s4_measured_run.simulate
 
     def wrong(*args: Any, **named: Any) -> s4_measured_run.MeasuredRun:

@@ -22,9 +22,9 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import (
+    BaseRegressor,
     FullRegressor,
     Regrouping,
-    regroup,
     snapped_to_axis,
 )
 from ur_energy_model.identification.comparison import recorded_motions
@@ -46,17 +46,18 @@ from ur_energy_model.identification.recording import (
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import FIRST_MOMENT, MASS, TENSOR
-from ur_energy_model.telemetry.samples import slices_between
 from ur_energy_model.typing import Array, Progress
 
 TorqueSource = Literal["current", "target_moment", "measured_torque"]
+Solution = Literal["ordinary", "weighted", "consistent"]
+"""Least squares, least squares weighted with each joint's noise, or the nearest physically
+possible parameters."""
 
 _BASE = slice(0, -2)
 _TORQUE = -2
 _ONE = -1
 """Columns of a row: the base columns, the torque, and 1, which counts the samples."""
 _FOLDS = 5  # folds of the cross-validation
-_POINTS = 1000  # points whose regressor is computed at a time
 _RCOND = 1e-13  # singular values below this share of the largest count as zero
 
 
@@ -86,9 +87,11 @@ class BaseParameters(Verification):
     other blocks.
 
     Attributes:
-        regrouping: base parameters as combinations of full parameters.
+        regressor: the base columns of the fit; the values are valid for no others.
         torque_source: "current" (measured current times torque constant), "target_moment"
             or "measured_torque".
+        torque_per_ampere: what turned the measured currents into torques, joint side [n],
+            N m/A; 1 for torques that were measured.
         ordinary: base parameters by ordinary least squares [rank].
         values: base parameters by least squares weighted with each joint's noise [rank].
         std: standard deviations of `values` [rank], correlated residuals allowed for.
@@ -97,14 +100,38 @@ class BaseParameters(Verification):
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """
 
-    regrouping: Regrouping
+    regressor: BaseRegressor
     torque_source: TorqueSource
+    torque_per_ampere: Array
     ordinary: Array
     values: Array
     std: Array
     consistent: Array
     condition_number: float
     consistent_rms: Array
+
+    @property
+    def regrouping(self) -> Regrouping:
+        """Base parameters as combinations of full parameters."""
+        return self.regressor.regrouping
+
+    def torque(
+        self, q: Array, qd: Array, qdd: Array, solution: Solution = "weighted"
+    ) -> Array:
+        """Torque of a motion in the mounting of the fit [samples, n], joint side, N m.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            solution: which of the three solutions predicts.
+        """
+        values = {
+            "ordinary": self.ordinary,
+            "weighted": self.values,
+            "consistent": self.regrouping.combination @ self.consistent,
+        }[solution]
+        return self.regressor.torque(values, q, qd, qdd)
 
 
 @dataclass(frozen=True)
@@ -163,11 +190,11 @@ class BaseParameterFit:
                 "give it with --model, or take the torque with --from target_moment or "
                 "measured_torque"
             )
-        self.regressor = FullRegressor(
+        full = FullRegressor(
             robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"
         )
-        base_names = None if choose is None else choose(self.regressor)
-        self.regrouping = regroup(self.regressor, base_names)
+        base_names = None if choose is None else choose(full)
+        self.regressor = BaseRegressor.of(full, base_names)
         self._grams = BlockedGram()
 
     def accumulate(
@@ -183,8 +210,7 @@ class BaseParameterFit:
         torque = motion.current * self._torque_per_ampere if measured else motion.moment
         if not np.isfinite(torque).all():
             return
-        whole = self.regressor(motion.q, motion.qd, motion.qdd)
-        columns = whole[:, :, self.regrouping.base]
+        columns = self.regressor(motion.q, motion.qd, motion.qdd)
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
         found = joint_gram_matrices(motion, rows, narrow, moving_only=measured)
         for gram, duration in found:
@@ -196,7 +222,8 @@ class BaseParameterFit:
         Raises:
             IdentificationError: too little motion for the number of base parameters.
         """
-        rank = self.regrouping.rank
+        regrouping = self.regressor.regrouping
+        rank = regrouping.rank
         n = self.robot.dof
         blocks = self._grams.blocks
         if not len(blocks):
@@ -213,22 +240,24 @@ class BaseParameterFit:
         values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
         covariance = _covariance(blocks, values)
         consistent = self._consistent(values, covariance)
-        combination = self.regrouping.combination
-        fitted = self.verify(values)
+        fitted = self._verified(values)
         base_gram = total[:, _BASE, _BASE].sum(axis=0)
         return BaseParameters(
             torque_rms=fitted.torque_rms,
             torque_r2=fitted.torque_r2,
             normalised_error=np.sqrt(_held_out_squares(blocks)) / counts.sum(),
             samples=fitted.samples,
-            regrouping=self.regrouping,
+            regressor=self.regressor,
             torque_source=self.torque_source,
+            torque_per_ampere=self._torque_per_ampere,
             ordinary=ordinary,
             values=values,
             std=np.sqrt(np.diag(covariance)),
             consistent=consistent,
             condition_number=float(np.sqrt(np.linalg.cond(base_gram))),
-            consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
+            consistent_rms=np.sqrt(
+                _squares(total, regrouping.combination @ consistent) / counts
+            ),
         )
 
     def _consistent(self, values: Array, covariance: Array) -> Array:
@@ -243,7 +272,7 @@ class BaseParameterFit:
             covariance: covariance of the base parameters [rank, rank].
         """
         n = self.robot.dof
-        nominal = self.regressor.nominal()
+        nominal = self.regressor.full.nominal()
         mass = 0.5 * nominal.reshape(n, -1)[:, MASS] + 1.0
         spread = np.full((n, len(nominal) // n), 10.0)
         spread[:, MASS] = mass
@@ -251,19 +280,28 @@ class BaseParameterFit:
         spread[:, TENSOR] = 0.04 * mass[:, None]
         return nearest_possible(
             pseudo_inverse(covariance, _RCOND),
-            self.regrouping.combination,
+            self.regressor.regrouping.combination,
             values,
             nominal,
             spread.ravel(),
             n,
         )
 
-    def verify(self, values: Array) -> Verification:
-        """Prediction of the accumulated motion by base parameters.
+    def verify(self, parameters: BaseParameters) -> Verification:
+        """Prediction of the accumulated motion by base parameters of another fit.
 
         Args:
-            values: base parameters [rank].
+            parameters: base parameters, fitted to the same base columns.
+
+        Raises:
+            ValueError: the base columns are others.
         """
+        if parameters.regressor.names != self.regressor.names:
+            raise ValueError("base parameters of other columns than those of this fit")
+        return self._verified(parameters.values)
+
+    def _verified(self, values: Array) -> Verification:
+        """Prediction of the accumulated motion by values of the own base columns [rank]."""
         total = self._grams.blocks.sum(axis=0)
         counts = total[:, _ONE, _ONE]
         squares = _squares(total, values)
@@ -277,40 +315,37 @@ class BaseParameterFit:
                 samples=int(counts.sum()),
             )
 
-    def published_error(
-        self, values: Array, recordings: Sequence[Recording]
-    ) -> NormalisedError | None:
-        """Error of base parameters at every recorded point, of torques from currents.
 
-        Args:
-            values: base parameters [rank].
-            recordings: recordings of the arm in the stated mounting.
+def published_error(
+    parameters: BaseParameters, recordings: Sequence[Recording]
+) -> NormalisedError | None:
+    """Error of the ordinary solution at every recorded point, of torques from currents.
 
-        Returns:
-            The error; None for other torques, and without motion.
-        """
-        if self.torque_source != "current":
-            return None
-        squares = 0.0
-        points = 0
-        seconds = 0.0
-        steps = 0
-        for recording in recordings:
-            for motion in recorded_motions(recording.path, recording.cutoff):
-                cuts = range(_POINTS, len(motion), _POINTS)
-                for rows in slices_between(cuts, len(motion)):
-                    part = motion.cut(rows)
-                    whole = self.regressor(part.q, part.qd, part.qdd)
-                    columns = whole[:, :, self.regrouping.base]
-                    error = columns @ values - part.current * self._torque_per_ampere
-                    squares += float(np.square(error).sum())
-                    points += len(part)
-                    steps += len(part) - 1
-                    seconds += float(part.time[-1] - part.time[0])
-        if not points:
-            return None
-        rate = steps / seconds if seconds > 0 else float("nan")
-        return NormalisedError(float(np.sqrt(squares)) / points, points, rate)
+    Args:
+        parameters: base parameters of the arm.
+        recordings: recordings of the arm in the stated mounting.
+
+    Returns:
+        The error; None for other torques, and without motion.
+    """
+    if parameters.torque_source != "current":
+        return None
+    squares = 0.0
+    points = 0
+    seconds = 0.0
+    steps = 0
+    for recording in recordings:
+        for motion in recorded_motions(recording.path, recording.cutoff):
+            predicted = parameters.torque(motion.q, motion.qd, motion.qdd, "ordinary")
+            error = predicted - motion.current * parameters.torque_per_ampere
+            squares += float(np.square(error).sum())
+            points += len(motion)
+            steps += len(motion) - 1
+            seconds += float(motion.time[-1] - motion.time[0])
+    if not points:
+        return None
+    rate = steps / seconds if seconds > 0 else float("nan")
+    return NormalisedError(float(np.sqrt(squares)) / points, points, rate)
 
 
 def _solve(gram: Array, weights: Array) -> Array:
@@ -468,9 +503,9 @@ def identify_base_parameters(
             parameters=parameters,
             gravity=gravity,
             gravity_source=source,
-            verification=fits[1].verify(parameters.values) if validate else None,
-            published_error=fits[0].published_error(
-                parameters.ordinary, recordings[len(bags) :] or recordings
+            verification=fits[1].verify(parameters) if validate else None,
+            published_error=published_error(
+                parameters, recordings[len(bags) :] or recordings
             ),
             cutoff=min(recording.cutoff for recording in recordings),
             warnings=tuple(warnings),

@@ -29,7 +29,7 @@ from ur_energy_model.identification.least_squares import (
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, Setup
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry, slices_between
 from ur_energy_model.telemetry.usable_samples import resampled_runs
 from ur_energy_model.typing import Array, Indices
 
@@ -54,6 +54,7 @@ _PREFERENCE = {
 }
 """Weights of the columns among which a base column is chosen, by kind of parameter."""
 _USUAL_PREFERENCE = 0.1
+_AT_ONCE = 1000  # samples whose regressor is in memory at a time
 
 
 @dataclass(frozen=True)
@@ -237,6 +238,69 @@ def regroup(
     return Regrouping(regressor.names, base, combination, np.asarray(values, dtype=float))
 
 
+@dataclass(frozen=True)
+class BaseRegressor:
+    """Joint torque regressor of base parameters, with the meaning of its columns.
+
+    Values of base parameters are valid for the base columns that they were fitted to, and
+    an arm has many choices of base columns. What multiplies columns and values therefore
+    uses one object of this class.
+
+    Attributes:
+        full: regressor of all parameters.
+        regrouping: the base columns of `full`, and the parameters that each one combines.
+    """
+
+    full: FullRegressor
+    regrouping: Regrouping
+
+    @classmethod
+    def of(
+        cls, full: FullRegressor, base_names: Sequence[str] | None = None
+    ) -> BaseRegressor:
+        """The base columns of a regressor, see `regroup`.
+
+        Args:
+            full: regressor of all parameters.
+            base_names: the columns that a paper chose as base; None to choose them here.
+
+        Raises:
+            ValueError: the chosen columns are not a largest independent set.
+        """
+        return cls(full, regroup(full, base_names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the base columns [rank], such as "mx_2" (joint numbers from 1)."""
+        names = self.regrouping.names
+        return tuple(names[column] for column in self.regrouping.base)
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Base columns [samples, n, rank]: joint-side torque in N m = columns @ values.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+        """
+        return self.full(q, qd, qdd)[:, :, self.regrouping.base]
+
+    def torque(self, values: Array, q: Array, qd: Array, qdd: Array) -> Array:
+        """Torque by base parameters [samples, n], joint side, N m, in constant memory.
+
+        Args:
+            values: values of the base parameters [rank].
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+        """
+        torque = np.empty(q.shape)
+        cuts = range(_AT_ONCE, len(q), _AT_ONCE)
+        for rows in slices_between(cuts, len(q)):
+            torque[rows] = self(q[rows], qd[rows], qdd[rows]) @ values
+        return torque
+
+
 def snapped_to_axis(gravity: Array) -> Array:
     """Gravity [3], m/s^2, along a base axis where it is within 0.2 degrees of one.
 
@@ -273,9 +337,10 @@ class Conditioning:
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:
         if gravity is None:
             gravity = np.array([0.0, 0.0, -robot.controller_gravity])
-        self._regressor = FullRegressor(robot, snapped_to_axis(gravity))
-        self._base = regroup(self._regressor).base
-        self._gram = np.zeros((len(self._base), len(self._base)))
+        full = FullRegressor(robot, snapped_to_axis(gravity))
+        self._columns = BaseRegressor.of(full)
+        rank = self._columns.regrouping.rank
+        self._gram = np.zeros((rank, rank))
 
     def accumulate(self, part: Telemetry) -> None:
         """Add the motion of a part: measured where recorded, else the targets.
@@ -288,10 +353,11 @@ class Conditioning:
         if any(name not in part for name in names):
             return
         joints = part[names[0]].shape[1]
-        if joints != self._regressor.robot.dof:
+        robot = self._columns.full.robot
+        if joints != robot.dof:
             raise RecordingError(
                 part.info.source,
-                f"has {joints} joints, a {self._regressor.robot.name} {self._regressor.robot.dof}",
+                f"has {joints} joints, a {robot.name} {robot.dof}",
                 "import or record it again under the right robot name",
                 field=names[0],
             )
@@ -303,7 +369,7 @@ class Conditioning:
         ):
             qdd = np.gradient(qd, 1 / _RATE, axis=0)
             thin = slice(None, None, _STRIDE)
-            columns = self._regressor(q[thin], qd[thin], qdd[thin])[:, :, self._base]
+            columns = self._columns(q[thin], qd[thin], qdd[thin])
             rows = columns[np.abs(qd[thin]) > MOVING_SPEED]
             self._gram += rows.T @ rows
 

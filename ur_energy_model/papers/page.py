@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.files import write_text
+from ur_energy_model.papers.pictures import r2_text
 from ur_energy_model.papers.protocol import VERDICT, Paper, PublishedItem, cell, papers
 from ur_energy_model.papers.stage_runs import ERROR, StageResult, run_stages
 from ur_energy_model.papers.stages import STAGES, Stage
@@ -36,7 +37,8 @@ class ItemResult:
         item: table, figure or section of the paper.
         rows: entries of "figures" in verdict.json, each with the arm as "robot", and with
             "many" and "recorded" for the columns of the page.
-        pictures: entries with "file" in the output folder, "caption" and "robot".
+        pictures: entries with "file" in the output folder, "caption", "robot" and "r2" by
+            curve and panel.
     """
 
     item: PublishedItem
@@ -186,7 +188,12 @@ def side_by_side(
         for picture in verdict["pictures"]:
             place, _, caption = picture["caption"].partition(": ")
             file = f"{result.name}/{picture['file']}"
-            entry = {"file": file, "caption": caption, "robot": robot}
+            entry = {
+                "file": file,
+                "caption": caption,
+                "robot": robot,
+                "r2": picture.get("r2", {}),
+            }
             pictures.setdefault(place, []).append(entry)
     items = [
         ItemResult(item, rows.pop(item.place, ()), pictures.pop(item.place, ()))
@@ -309,7 +316,8 @@ def _chapter(result: PaperResult, place: Callable[[str], str]) -> list[str]:
         for picture in each.pictures:
             arm = f", {picture['robot']}" if len(arms) > 1 else ""
             lines += [f"![]({place(picture['file'])})", ""]
-            lines += [f"{item.place}{arm}: {picture['caption']}", ""]
+            texts = filter(None, [picture["caption"], r2_text(picture["r2"])])
+            lines += [f"{item.place}{arm}: {'; '.join(texts)}", ""]
         if not each.rows and not each.pictures:
             without_value.append(f"{item.place} ({item.reason or 'not obtained'})")
     if without_value:

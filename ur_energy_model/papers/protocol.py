@@ -37,8 +37,8 @@ from ur_energy_model.experiment.limits import (
 from ur_energy_model.files import config_file, write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.genetic import genetic_search
+from ur_energy_model.papers.pictures import Picture, draw_picture
 from ur_energy_model.report.chart import Chart
-from ur_energy_model.report.figures import save_chart
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 from ur_energy_model.typing import Progress
@@ -318,7 +318,7 @@ class Outcome:
         simulated: whether the arm is simulated.
         rows: published values with the values found on the arm.
         warnings: warnings for the user, one sentence each.
-        pictures: file in the output folder and caption of each picture.
+        pictures: pictures in the output folder.
     """
 
     protocol: str
@@ -327,7 +327,7 @@ class Outcome:
     simulated: bool
     rows: Sequence[ResultRow]
     warnings: Sequence[str] = ()
-    pictures: Sequence[tuple[str, str]] = ()
+    pictures: Sequence[Picture] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Content of verdict.json."""
@@ -336,7 +336,6 @@ class Outcome:
             figure = {name: getattr(row, name) for name in _IN_VERDICT}
             figure["definition"] = row.how
             figures.append(figure)
-        pictures = [{"file": file, "caption": caption} for file, caption in self.pictures]
         return {
             "protocol": self.protocol,
             "source": self.source,
@@ -344,7 +343,7 @@ class Outcome:
             "simulated": self.simulated,
             "warnings": self.warnings,
             "figures": figures,
-            "pictures": pictures,
+            "pictures": [vars(picture) for picture in self.pictures],
         }
 
     def markdown(self) -> str:
@@ -393,7 +392,6 @@ Mount = Callable[[float], None]
 """Mounts a payload of a mass [kg]; 0 takes the payload off."""
 VERDICT = "verdict.json"  # outcome in the output folder
 PICTURES = "pictures"  # folder of the pictures in the output folder
-_DPI = 90  # resolution of the pictures [dots per inch]
 _SLOWER = 0.3  # part by which each further trajectory of a quick run has a longer period
 _ATTEMPTS = 100  # seeds that are tried for a motion that passes every check
 _SEED_STEP = 1000  # step from the seed of one attempt to the next seed
@@ -433,8 +431,7 @@ class ProtocolRun:
         campaign: s1 only: also the warm-up and the warm run.
         another: makes further simulated arms; None on a robot.
         warnings: warnings for the user, collected during the run.
-        pictures: files in the output folder with their captions, collected during the
-            run.
+        pictures: pictures in the output folder, collected during the run.
     """
 
     robot: RobotDescription
@@ -451,7 +448,7 @@ class ProtocolRun:
     campaign: bool = False
     another: OtherArms | None = None
     warnings: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, str]] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
 
     @property
     def limits(self) -> SafetyLimits:
@@ -546,14 +543,14 @@ class ProtocolRun:
     def picture(self, chart: Chart, place: str) -> None:
         """Draw a chart for a figure of the paper into the folder of pictures.
 
+        Where it shows measured beside modelled values, R2 is added (`draw_picture`).
+
         Args:
             chart: chart to draw; nothing happens where pictures are not drawn.
             place: the figure, such as "Fig. 3".
         """
-        if not self.draw:
-            return
-        (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
-        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
+        if self.draw:
+            self.pictures.append(draw_picture(chart, self.folder / PICTURES, place))
 
     def first_safe(
         self, candidates: Callable[[int], RepeatedMotion], seed: int

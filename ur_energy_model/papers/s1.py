@@ -23,7 +23,6 @@ from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
 from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.base_parameter_fit import (
     BagBaseParameters,
-    BaseParameterFit,
     identify_base_parameters,
 )
 from ur_energy_model.identification.base_parameters import (
@@ -299,8 +298,8 @@ def predicted_torque(
 ) -> tuple[Array, Array, Array]:
     """Torque of a recording, measured and predicted by base parameters.
 
-    The measured torque is current times torque constant of the robot file and gear ratio.
-    Motions that gaps separate follow one another.
+    The measured torque is what the parameters were fitted to: current times torque constant
+    and gear ratio. Motions that gaps separate follow one another.
 
     Args:
         bag: the recording.
@@ -314,17 +313,15 @@ def predicted_torque(
     Raises:
         UrEnergyError: the recording cannot be used.
     """
-    fit = BaseParameterFit(robot, base.gravity)
+    parameters = base.parameters
     times = []
     measured = []
     predicted = []
     with closing(read_recording(bag, robot)) as recording:
         for motion in recording.motions:
-            columns = fit.regressor(motion.q, motion.qd, motion.qdd)
-            base_columns = columns[:, :, fit.regrouping.base]
             times.append(motion.time)
-            measured.append(motion.current * robot.gear_ratio * robot.torque_constant)
-            predicted.append(base_columns @ base.parameters.values)
+            measured.append(motion.current * parameters.torque_per_ampere)
+            predicted.append(parameters.torque(motion.q, motion.qd, motion.qdd))
     time = np.concatenate(times)
     return time - time[0], np.concatenate(measured), np.concatenate(predicted)
 
@@ -509,7 +506,7 @@ def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineCh
         own = _group(cold, kind)
         number = np.arange(1, len(own) + 1, dtype=float)
         lines = (
-            Line("cold", number, cold.parameters.values[own], role="measured"),
+            Line("cold", number, cold.parameters.values[own], role="aside"),
             Line("warm", number, warm.parameters.values[own], joint=1),
         )
         panels.append(Panel(f"{len(own)} {name} parameters", lines))

@@ -136,7 +136,7 @@ def draw_processing(session: ProtocolRun, raw: MeasuredRun, clean: MeasuredRun) 
         "s4_filtering",
         "Torque of one period as measured, and averaged and smoothed",
         clean.time,
-        (("measured", "measured", first_period), ("processed", "model", clean.torque)),
+        (("measured", "aside", first_period), ("processed", "model", clean.torque)),
         names,
         "torque [N m]",
     )
@@ -161,7 +161,7 @@ def draw_verification(
     curves: list[tuple[str, Role, Array]] = [
         ("measured", "measured", measured.torque),
         ("predicted", "model", predicted),
-        ("difference", "truth", predicted - measured.torque),
+        ("difference", "aside", predicted - measured.torque),
     ]
     chart = comparison_chart(
         key,
