@@ -88,9 +88,9 @@ def test_base_parameters_explain_the_full_torque(
     random = np.random.default_rng(99)
     q, qd, qdd = random.normal(0, 2, (3, 30, regressor.robot.dof))
     full = regressor(q, qd, qdd)
-    values = random.normal(0, 1, full.shape[-1])
+    values = random.normal(0, 1, len(full.columns))
     assert np.allclose(
-        full @ values, full[:, :, found.base] @ (found.combination @ values)
+        full.values @ values, found.of(full).values @ (found.combination @ values)
     )
 
 
@@ -125,7 +125,7 @@ def test_two_choices_of_base_columns_predict_one_torque() -> None:
         torque = usual.torque(q, qd, qdd, solution)
         scale = np.abs(torque).max()
         assert np.abs(papers.torque(q, qd, qdd, solution) - torque).max() < 1e-3 * scale
-    consistent = full @ usual.consistent
+    consistent = full.values @ usual.consistent
     assert np.allclose(usual.torque(q, qd, qdd, "consistent"), consistent)
     with pytest.raises(ValueError, match="other columns"):
         fits[0].verify(papers)
@@ -181,7 +181,7 @@ def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 20, robot.dof))
     full = regressor(q, qd, qdd)
     for own in (grouping, regroup(regressor)):
-        torque = full[:, :, own.base] @ (own.combination @ regressor.nominal())
+        torque = own.of(full).values @ (own.combination @ regressor.nominal())
         np.testing.assert_allclose(
-            torque, full @ regressor.nominal(), rtol=1e-6, atol=1e-6
+            torque, full.values @ regressor.nominal(), rtol=1e-6, atol=1e-6
         )

@@ -127,7 +127,7 @@ def test_the_base_of_s1_is_in_the_order_of_the_paper() -> None:
     assert kinds[36:] == ["fc"] * 6 + ["fv"] * 6 + ["Ja"] * 4
     random = np.random.default_rng(1)
     q, qd, qdd = random.uniform(-3, 3, (3, 200, 6))
-    columns = regressor(q, qd, qdd).reshape(1200, -1)
+    columns = regressor(q, qd, qdd).stacked
     chosen = columns[:, [regressor.names.index(name) for name in names]]
     assert (
         np.linalg.matrix_rank(chosen)

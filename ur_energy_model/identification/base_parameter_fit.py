@@ -3,10 +3,9 @@
 
 """Fit of an arm's base parameters to motion and torque, of one or more bags.
 
-torque = W p_B with W the base columns of the regressor (`regroup`): ordinary least
-squares, then least squares weighted by each joint's noise, then the nearest physically
-consistent full parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024,
-12(9), 595, sec. 3 and 5.
+torque = W p_B with W the base columns of the regressor (`regroup`): the fit of torques
+(torque_fit.py), then the nearest physically consistent full parameters. Sources: Raviola et
+al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
 """
 
 from __future__ import annotations
@@ -30,12 +29,7 @@ from ur_energy_model.identification.base_parameters import (
 from ur_energy_model.identification.comparison import recorded_motions
 from ur_energy_model.identification.dynamics import angle_between, estimate_dynamics
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
-from ur_energy_model.identification.least_squares import (
-    BlockedGram,
-    joint_gram_matrices,
-    pseudo_inverse,
-    solve_normal_equations,
-)
+from ur_energy_model.identification.least_squares import pseudo_inverse
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.identification.quality import ILL_CONDITIONED
 from ur_energy_model.identification.recording import (
@@ -43,6 +37,14 @@ from ur_energy_model.identification.recording import (
     TORQUE,
     Recording,
     read_recording,
+)
+from ur_energy_model.identification.torque_fit import (
+    RCOND,
+    TorqueFit,
+    TorqueRegression,
+    TorqueRows,
+    Verification,
+    torque_rows,
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import FIRST_MOMENT, MASS, TENSOR
@@ -53,38 +55,10 @@ Solution = Literal["ordinary", "weighted", "consistent"]
 """Least squares, least squares weighted with each joint's noise, or the nearest physically
 possible parameters."""
 
-_BASE = slice(0, -2)
-_TORQUE = -2
-_ONE = -1
-"""Columns of a row: the base columns, the torque, and 1, which counts the samples."""
-_FOLDS = 5  # folds of the cross-validation
-_RCOND = 1e-13  # singular values below this share of the largest count as zero
-
 
 @dataclass(frozen=True)
-class Verification:
-    """Errors of base parameters in the prediction of a motion (general-trajectory check).
-
-    Attributes:
-        torque_rms: RMS residual of the torque of each joint [n], N m.
-        torque_r2: coefficient of determination of the torque of each joint [n].
-        normalised_error: sqrt(e'e) / number of torque samples, of filtered torques in
-            motion [N m]; publications use `NormalisedError`.
-        samples: number of torque samples used, each joint counted.
-    """
-
-    torque_rms: Array
-    torque_r2: Array
-    normalised_error: float
-    samples: int
-
-
-@dataclass(frozen=True)
-class BaseParameters(Verification):
+class BaseParameters(TorqueFit):
     """Identified base parameters, and their errors in the prediction of the fitted data.
-
-    The normalised error is cross-validated: each block of time is predicted by a fit to the
-    other blocks.
 
     Attributes:
         regressor: the base columns of the fit; the values are valid for no others.
@@ -92,23 +66,18 @@ class BaseParameters(Verification):
             or "measured_torque".
         torque_per_ampere: what turned the measured currents into torques, joint side [n],
             N m/A; 1 for torques that were measured.
-        ordinary: base parameters by ordinary least squares [rank].
-        values: base parameters by least squares weighted with each joint's noise [rank].
-        std: standard deviations of `values` [rank], correlated residuals allowed for.
         consistent: physically possible full parameters nearest to `values` [parameters].
-        condition_number: condition number of the stacked base regressor of the data.
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
+        consistent_difference: RMS difference of the torques by `consistent` and by `values`
+            on the fitted data [n], N m.
     """
 
     regressor: BaseRegressor
     torque_source: TorqueSource
     torque_per_ampere: Array
-    ordinary: Array
-    values: Array
-    std: Array
     consistent: Array
-    condition_number: float
     consistent_rms: Array
+    consistent_difference: Array
 
     @property
     def regrouping(self) -> Regrouping:
@@ -195,7 +164,9 @@ class BaseParameterFit:
         )
         base_names = None if choose is None else choose(full)
         self.regressor = BaseRegressor.of(full, base_names)
-        self._grams = BlockedGram()
+        self._regression = TorqueRegression(
+            self.regressor.names, self.regressor.units, robot.dof
+        )
 
     def accumulate(
         self, motion: FilteredMotion, narrow: ParallelFilter | None = None
@@ -206,15 +177,23 @@ class BaseParameterFit:
             motion: motion of the arm in the stated mounting.
             narrow: filter of the recording for regressor and torque; None for no filter.
         """
+        rows = self.rows(motion, narrow)
+        if rows is not None:
+            self._regression.accumulate(rows)
+
+    def rows(
+        self, motion: FilteredMotion, narrow: ParallelFilter | None = None
+    ) -> TorqueRows | None:
+        """Torques and base columns of a motion; None for one without the torque.
+
+        The arguments are those of `accumulate`.
+        """
         measured = self.torque_source != "target_moment"
         torque = motion.current * self._torque_per_ampere if measured else motion.moment
         if not np.isfinite(torque).all():
-            return
+            return None
         columns = self.regressor(motion.q, motion.qd, motion.qdd)
-        rows = np.concatenate([columns, torque[:, :, None]], axis=2)
-        found = joint_gram_matrices(motion, rows, narrow, moving_only=measured)
-        for gram, duration in found:
-            self._grams.accumulate(gram, duration)
+        return torque_rows(motion, columns, torque, narrow, moving_only=measured)
 
     def solve(self) -> BaseParameters:
         """Fit the accumulated motion.
@@ -222,42 +201,18 @@ class BaseParameterFit:
         Raises:
             IdentificationError: too little motion for the number of base parameters.
         """
-        regrouping = self.regressor.regrouping
-        rank = regrouping.rank
-        n = self.robot.dof
-        blocks = self._grams.blocks
-        if not len(blocks):
-            blocks = np.zeros((0, n, rank + 2, rank + 2))
-        counts = blocks[:, :, _ONE, _ONE].sum(axis=0)
-        if counts.sum() < 2 * rank or (counts < 2).any():
-            raise IdentificationError(
-                f"{int(counts.sum())} torque samples of moving joints cannot give {rank} base "
-                "parameters; record an exciting motion of all joints (ur_energy excite)"
-            )
-        total = blocks.sum(axis=0)
-        ordinary = _solve(total, np.ones(n))
-        noise = np.sqrt(_squares(total, ordinary) / counts)
-        values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
-        covariance = _covariance(blocks, values)
-        consistent = self._consistent(values, covariance)
-        fitted = self._verified(values)
-        base_gram = total[:, _BASE, _BASE].sum(axis=0)
+        regression = self._regression
+        found = regression.solve()
+        consistent = self._consistent(found.values, found.covariance)
+        base_values = self.regressor.regrouping.combination @ consistent
         return BaseParameters(
-            torque_rms=fitted.torque_rms,
-            torque_r2=fitted.torque_r2,
-            normalised_error=np.sqrt(_held_out_squares(blocks)) / counts.sum(),
-            samples=fitted.samples,
+            **vars(found),
             regressor=self.regressor,
             torque_source=self.torque_source,
             torque_per_ampere=self._torque_per_ampere,
-            ordinary=ordinary,
-            values=values,
-            std=np.sqrt(np.diag(covariance)),
             consistent=consistent,
-            condition_number=float(np.sqrt(np.linalg.cond(base_gram))),
-            consistent_rms=np.sqrt(
-                _squares(total, regrouping.combination @ consistent) / counts
-            ),
+            consistent_rms=regression.verify(base_values).torque_rms,
+            consistent_difference=regression.difference(base_values, found.values),
         )
 
     def _consistent(self, values: Array, covariance: Array) -> Array:
@@ -279,7 +234,7 @@ class BaseParameterFit:
         spread[:, FIRST_MOMENT] = 0.1 * mass[:, None]
         spread[:, TENSOR] = 0.04 * mass[:, None]
         return nearest_possible(
-            pseudo_inverse(covariance, _RCOND),
+            pseudo_inverse(covariance, RCOND),
             self.regressor.regrouping.combination,
             values,
             nominal,
@@ -298,22 +253,7 @@ class BaseParameterFit:
         """
         if parameters.regressor.names != self.regressor.names:
             raise ValueError("base parameters of other columns than those of this fit")
-        return self._verified(parameters.values)
-
-    def _verified(self, values: Array) -> Verification:
-        """Prediction of the accumulated motion by values of the own base columns [rank]."""
-        total = self._grams.blocks.sum(axis=0)
-        counts = total[:, _ONE, _ONE]
-        squares = _squares(total, values)
-        sums = total[:, _TORQUE, _ONE]
-        variation = total[:, _TORQUE, _TORQUE] - sums**2 / np.maximum(counts, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return Verification(
-                torque_rms=np.sqrt(squares / counts),
-                torque_r2=np.asarray(1 - squares / variation),
-                normalised_error=float(np.sqrt(squares.sum()) / counts.sum()),
-                samples=int(counts.sum()),
-            )
+        return self._regression.verify(parameters.values)
 
 
 def published_error(
@@ -346,59 +286,6 @@ def published_error(
         return None
     rate = steps / seconds if seconds > 0 else float("nan")
     return NormalisedError(float(np.sqrt(squares)) / points, points, rate)
-
-
-def _solve(gram: Array, weights: Array) -> Array:
-    """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
-    weighted = np.einsum("j,jrc->rc", weights, gram)
-    return solve_normal_equations(
-        weighted[_BASE, _BASE], weighted[_BASE, _TORQUE], _RCOND
-    )
-
-
-def _squares(gram: Array, values: Array) -> Array:
-    """Sum of squared residuals per joint [n]; rows are [base columns, torque, 1]."""
-    full = np.append(-values, [1.0, 0.0])
-    return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
-
-
-def _covariance(blocks: Array, values: Array) -> Array:
-    """Covariance [rank, rank] of base parameters, correlated residuals allowed for.
-
-    Correlated residuals inflate the covariance: with independent ones the variance of
-    block scores would equal the information; the mean ratio is the number of samples that
-    count as one.
-
-    Args:
-        blocks: Gram matrices per block of time [blocks, n, rank + 2, rank + 2].
-        values: base parameters by weighted least squares [rank].
-    """
-    total = blocks.sum(axis=0)
-    squares = _squares(total, values)
-    counts = total[:, _ONE, _ONE]
-    weights = counts / np.maximum(squares, 1e-12)
-    residual = np.append(-values, [1.0, 0.0])
-    scores = np.einsum("j,bjrc,c->br", weights, blocks, residual)[:, _BASE]
-    information = np.einsum("j,jrc->rc", weights, total)[_BASE, _BASE]
-    scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-    inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
-    return np.asarray(inflation * pseudo_inverse(information, _RCOND))
-
-
-def _held_out_squares(blocks: Array) -> float:
-    """Sum of squared torque errors [(N m)^2] of blocks that are predicted from the others.
-
-    Args:
-        blocks: Gram matrices per block of time [blocks, n, rank + 2, rank + 2].
-    """
-    total = blocks.sum(axis=0)
-    equal_weights = np.ones(len(total))
-    squares = 0.0
-    for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
-        fold = blocks[part].sum(axis=0)
-        others = total if len(part) == len(blocks) else total - fold
-        squares += float(_squares(fold, _solve(others, equal_weights)).sum())
-    return squares
 
 
 # Bags: mounting first, then one pass over the filtered motion of each.

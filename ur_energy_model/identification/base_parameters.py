@@ -27,19 +27,27 @@ from ur_energy_model.identification.least_squares import (
     pivoted_columns,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.friction import LAWS
+from ur_energy_model.model.regressor import (
+    INERTIAL,
+    Regressor,
+    by_joint,
+    friction_regressor,
+    link_regressor,
+    motor_inertia_regressor,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, Setup
 from ur_energy_model.telemetry.samples import Telemetry, slices_between
 from ur_energy_model.telemetry.usable_samples import resampled_runs
 from ur_energy_model.typing import Array, Indices
 
-INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-"""Inertial parameters of a link, about the origin and in the axes of its DH frame."""
-DRIVE = ("fc", "fv", "Ja")  # coulomb and viscous friction and motor inertia, joint side
+DRIVE = {"fc": "N m", "fv": "N m s/rad", "Ja": "kg m^2"}
+"""Coulomb and viscous friction and motor inertia, joint side, and their units."""
+_FRICTION = {"fc": "coulomb", "fv": "viscous"}
+"""Parameters of the friction law of these names. The law smooths Coulomb friction, tanh(qd /
+0.001 rad/s) (Raviola et al. 2021)."""
 _RAVIOLA = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Iyz", "Ixz", "Ixy")
-SMOOTHING = 1e-3
-"""Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021)
-[rad/s]."""
 _STATES = 25  # random states that the regressor is stacked at
 _RANK_TOLERANCE = 1e-9  # singular values below this share of the largest count as zero
 _NEGLIGIBLE = 1e-7  # coefficients of a combination that count as zero
@@ -77,11 +85,17 @@ class FullRegressor:
     @property
     def names(self) -> tuple[str, ...]:
         """Parameter names in column order, such as "mx_2" (joint numbers from 1)."""
-        kinds = INERTIAL + self.drive
+        kinds = (*INERTIAL, *self.drive)
         names = []
         for joint in range(1, self.robot.dof + 1):
             names += [f"{kind}_{joint}" for kind in kinds]
         return tuple(names)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the parameters, in column order."""
+        of_drive = [DRIVE[kind] for kind in self.drive]
+        return (*INERTIAL.values(), *of_drive) * self.robot.dof
 
     @property
     def drive(self) -> tuple[str, ...]:
@@ -96,20 +110,24 @@ class FullRegressor:
     def _dynamics(self) -> ArmDynamics:
         return ArmDynamics(self.robot, Setup(gravity=self.gravity))
 
-    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Regressor [samples, n, parameters]: joint-side torque in N m = regressor @ parameters.
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Regressor:
+        """Regressor of a motion: joint-side torque in N m = its values @ parameters.
 
         Args:
             q: positions [samples, n], rad.
             qd: velocities [samples, n], rad/s.
             qdd: accelerations [samples, n], rad/s^2.
         """
-        n = self.robot.dof
-        inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, COUNT)
-        own = np.eye(n)[None, :, :, None]
-        values = {"fc": np.tanh(qd / SMOOTHING), "fv": qd, "Ja": qdd}
-        drive = [values[kind][:, :, None, None] * own for kind in self.drive]
-        return np.concatenate([inertial, *drive], axis=3).reshape(len(q), n, -1)
+        kinds = [link_regressor(self._dynamics, q, qd, qdd)]
+        if self.friction:
+            law = friction_regressor(LAWS["coulomb_viscous"], qd)
+            for parameter in _FRICTION.values():
+                joints = range(1, self.robot.dof + 1)
+                kinds.append(law.select(f"{parameter}_{joint}" for joint in joints))
+        if self.motor_inertia:
+            kinds.append(motor_inertia_regressor(qdd))
+        every = by_joint(kinds, self.robot.dof)
+        return Regressor(every.values, self.names, self.units)
 
     def nominal(self) -> Array:
         """Parameters [parameters] of the robot file; frictions and unknown inertias zero."""
@@ -143,6 +161,10 @@ class Regrouping:
     def rank(self) -> int:
         """Number of base parameters."""
         return len(self.base)
+
+    def of(self, full: Regressor) -> Regressor:
+        """The base columns of a regressor of all parameters: torque = values @ base values."""
+        return full.at(self.base)
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -193,7 +215,7 @@ def _stacked(regressor: FullRegressor) -> Array:
     q = random.uniform(-np.pi, np.pi, shape)
     qd = random.uniform(-1, 1, shape) * robot.max_velocity
     qdd = random.uniform(-1, 1, shape) * robot.max_acceleration
-    return regressor(q, qd, qdd).reshape(count * robot.dof, columns)
+    return regressor(q, qd, qdd).stacked
 
 
 def regroup(
@@ -275,15 +297,21 @@ class BaseRegressor:
         names = self.regrouping.names
         return tuple(names[column] for column in self.regrouping.base)
 
-    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Base columns [samples, n, rank]: joint-side torque in N m = columns @ values.
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the base parameters [rank], such as "kg m"."""
+        units = self.full.units
+        return tuple(units[column] for column in self.regrouping.base)
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Regressor:
+        """Base columns of a motion: joint-side torque in N m = its values @ base values.
 
         Args:
             q: positions [samples, n], rad.
             qd: velocities [samples, n], rad/s.
             qdd: accelerations [samples, n], rad/s^2.
         """
-        return self.full(q, qd, qdd)[:, :, self.regrouping.base]
+        return self.regrouping.of(self.full(q, qd, qdd))
 
     def torque(self, values: Array, q: Array, qd: Array, qdd: Array) -> Array:
         """Torque by base parameters [samples, n], joint side, N m, in constant memory.
@@ -297,7 +325,7 @@ class BaseRegressor:
         torque = np.empty(q.shape)
         cuts = range(_AT_ONCE, len(q), _AT_ONCE)
         for rows in slices_between(cuts, len(q)):
-            torque[rows] = self(q[rows], qd[rows], qdd[rows]) @ values
+            torque[rows] = self(q[rows], qd[rows], qdd[rows]).values @ values
         return torque
 
 
@@ -370,7 +398,7 @@ class Conditioning:
             qdd = np.gradient(qd, 1 / _RATE, axis=0)
             thin = slice(None, None, _STRIDE)
             columns = self._columns(q[thin], qd[thin], qdd[thin])
-            rows = columns[np.abs(qd[thin]) > MOVING_SPEED]
+            rows = columns.values[np.abs(qd[thin]) > MOVING_SPEED]
             self._gram += rows.T @ rows
 
     @property

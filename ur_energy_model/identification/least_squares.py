@@ -403,6 +403,23 @@ def joint_gram_matrices(
 ) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 
+    The arguments are those of `filtered_rows`.
+    """
+    time, rows, used = filtered_rows(motion, rows, narrow, moving_only=moving_only)
+    if len(time):
+        ones = np.ones((*rows.shape[:2], 1))
+        yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)
+
+
+def filtered_rows(
+    motion: FilteredMotion,
+    rows: Array,
+    narrow: ParallelFilter | None,
+    *,
+    moving_only: bool,
+) -> tuple[Array, Array, Mask]:
+    """Rows of a linear model as they enter a fit.
+
     Args:
         motion: motion without gaps.
         rows: rows of the motion's samples: columns of a linear model and its measurement
@@ -410,6 +427,10 @@ def joint_gram_matrices(
         narrow: filter for the rows; None for none.
         moving_only: whether samples below MOVING_SPEED, where friction takes any value,
             are left out.
+
+    Returns:
+        Times of the samples that are out of reach of the ends of the filter [m], s, their
+        rows [m, n, k], and which of them the fit uses [m, n].
     """
     used = np.abs(motion.qd) > MOVING_SPEED
     time = motion.time
@@ -421,9 +442,7 @@ def joint_gram_matrices(
         time = time[inside]
     if not moving_only:
         used = np.ones_like(used)
-    if len(time):
-        ones = np.ones((*rows.shape[:2], 1))
-        yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)
+    return time, rows, used
 
 
 def masked_gram_matrices(

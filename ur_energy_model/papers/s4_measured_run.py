@@ -195,8 +195,7 @@ class BaseModel:
         """Base parameters [rank] from a processed run by ordinary least squares (eq. 17)."""
         thin = slice(None, None, _THINNING)
         columns = self.regressor(run.q[thin], run.qd[thin], run.qdd[thin])
-        base_columns = columns[:, :, self.regrouping.base]
-        stacked = base_columns.reshape(-1, self.regrouping.rank)
+        stacked = self.regrouping.of(columns).stacked
         solution, *_ = np.linalg.lstsq(stacked, run.torque[thin].ravel(), rcond=None)
         return np.asarray(solution)
 
@@ -212,5 +211,5 @@ class BaseModel:
         torques = []
         for rows in np.array_split(np.arange(samples), count):
             columns = self.regressor(run.q[rows], run.qd[rows], run.qdd[rows])
-            torques.append(columns[:, :, self.regrouping.base] @ values)
+            torques.append(self.regrouping.of(columns).values @ values)
         return np.concatenate(torques)

@@ -172,7 +172,7 @@ def base_parameters(train: Recorded, judged: Sequence[Recorded]) -> list[Array |
 
     def columns(part: Part) -> Array:
         motion = part.motion
-        return full(motion.q, motion.qd, motion.qdd)[:, :, base]
+        return full(motion.q, motion.qd, motion.qdd).at(base).values
 
     stacked = train.filtered(columns)
     torque = train.current * per_ampere - train.filtered(lambda part: part.payload_torque)
