@@ -25,8 +25,13 @@ from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s1, s2
-from ur_energy_model.papers.page import PaperResult, markdown, run_papers
-from ur_energy_model.papers.protocol import ResultRow, cell, paper
+from ur_energy_model.papers.page import (
+    BY_TOLERANCE,
+    PaperResult,
+    markdown,
+    run_papers,
+)
+from ur_energy_model.papers.published import ResultRow, cell, paper
 from ur_energy_model.papers.s0_inertia import inertia_rows
 from ur_energy_model.papers.s0_tables import recorded_rows
 from ur_energy_model.papers.s2_models import Ecbot
@@ -93,7 +98,7 @@ def recorded() -> dict[str, dict[str, str]]:
                     name = f"{robot} " * (key == "s2") + f"{row.key} {row.figure}"
                     values = found[key].setdefault(name, [])
                     text = f"{_type(robot)} {cell(row.here, '/')}"
-                    if row.verdict.startswith(("agrees", "differs")):
+                    if row.verdict.startswith(BY_TOLERANCE):
                         text += f" {row.verdict.split(';')[0].split(':')[0]}"
                     values.append(text)
     return {

@@ -168,7 +168,7 @@ def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> Non
 def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     """Its columns and our own give the same torque."""
     robot = load_robot("qin2024")
-    from ur_energy_model.papers.protocol import paper
+    from ur_energy_model.papers.published import paper
 
     published = paper("s4")
     gravity = np.array([0.0, 0.0, -9.8])

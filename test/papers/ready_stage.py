@@ -13,7 +13,8 @@ from pathlib import Path
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.papers.pictures import Picture
-from ur_energy_model.papers.protocol import Outcome, ResultRow
+from ur_energy_model.papers.protocol import Outcome
+from ur_energy_model.papers.published import ResultRow
 from ur_energy_model.papers.stages import Stage
 from ur_energy_model.typing import Progress
 

@@ -19,7 +19,8 @@ from ur_energy_model.identification.base_parameters import raviola_base
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers.page import side_by_side
 from ur_energy_model.papers.pictures import Picture, r2_of_chart, r2_text, with_r2
-from ur_energy_model.papers.protocol import ProtocolRun, paper
+from ur_energy_model.papers.protocol import ProtocolRun
+from ur_energy_model.papers.published import paper
 from ur_energy_model.papers.s1 import predicted_torque
 from ur_energy_model.papers.stage_runs import StageResult
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel

@@ -31,7 +31,8 @@ from ur_energy_model.papers import (
 )
 from ur_energy_model.papers import s1 as friction_campaign
 from ur_energy_model.papers.pictures import Picture, r2_of_chart
-from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper
+from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun
+from ur_energy_model.papers.published import paper
 from ur_energy_model.papers.s2_models import Ecbot
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
@@ -104,7 +105,10 @@ def shuffled(bag: Path, other: Path) -> Path:
 
 
 def check_evidence(name: str, session: UndrawnRun, outcome: Outcome) -> None:
-    """Every row that agrees fails where what was measured is in another order, or is refused."""
+    """Every row that agrees fails with measurements in another order, or they are refused.
+
+    Recovered rows agree, too.
+    """
     folder = session.folder / "shuffled"
     folder.mkdir()
     replay: Any = lambda plan, bag: shuffled(session.folder / bag.name, bag)  # noqa: E731
@@ -115,12 +119,14 @@ def check_evidence(name: str, session: UndrawnRun, outcome: Outcome) -> None:
 
 
 def check_fails(outcome: Outcome, broken: Outcome) -> None:
-    """No row agrees in both, but for the numbers of parameters."""
+    """No row agrees or is recovered in both, but for the numbers of parameters."""
     agreed, blind = (
         {
             row.figure
             for row in each.rows
-            if row.verdict[:6] == "agrees" and row.key not in COUNTED
+            if row.agrees
+            and row.verdict.startswith(("agrees", "recovered"))
+            and row.key not in COUNTED
         }
         for each in (outcome, broken)
     )

@@ -16,7 +16,13 @@ import pytest
 
 from ur_energy_model.identification.base_parameters import FullRegressor, raviola_base
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.papers.protocol import Paper, paper, papers
+from ur_energy_model.papers.published import (
+    Paper,
+    PublishedItem,
+    PublishedRow,
+    paper,
+    papers,
+)
 from ur_energy_model.papers.s0_inertia import cylinder_tensors
 
 SOURCES = Path(__file__).resolve().parents[3] / "shared" / "sources"
@@ -87,6 +93,65 @@ def test_published_numbers_stand_in_their_source(own: Paper) -> None:
         if number and not any(each in text for each in spellings(number))
     ]
     assert not missing
+
+
+GIVEN = "the simulator draws it within 3 %"
+
+
+@pytest.mark.parametrize(
+    ("row", "here", "simulated", "verdict"),
+    [
+        ({"tolerance": 0.1}, 2.1, True, "agrees; another arm"),
+        ({"tolerance": 0.1}, 2.3, True, "differs; another arm"),
+        ({"tolerance": 0.1, "given": GIVEN}, 2.1, True, f"recovered: {GIVEN}"),
+        ({"tolerance": 0.1, "given": GIVEN}, 2.3, True, "differs; another arm"),
+        # A real arm is given nothing.
+        ({"tolerance": 0.1, "given": GIVEN}, 2.1, False, "agrees; another arm"),
+        (
+            {"tolerance": 0.5, "given": GIVEN},
+            2.1,
+            True,
+            f"recovered within ±50 %: {GIVEN}",
+        ),
+        ({"within": (2.0, 3.0), "given": GIVEN}, 3.0, True, f"recovered: {GIVEN}"),
+        ({"given": GIVEN}, 2.0, True, "see text"),
+        ({"tolerance": 0.1, "given": GIVEN}, None, True, "not obtained"),
+        ({"tolerance": 0.1, "given": GIVEN, "input": True}, 2.0, True, "input"),
+        ({"published": None, "given": GIVEN}, 2.0, True, "not published"),
+    ],
+)
+def test_a_number_that_was_given_is_recovered(
+    row: dict[str, Any], here: float | None, simulated: bool, verdict: str
+) -> None:
+    content: dict[str, Any] = {"published": 2.0, "differs": ("arm",)} | row
+    published = PublishedRow("a number", **content)
+    item = PublishedItem("Table I", "numbers", rows={"number": published})
+    own = Paper("s1", "A paper", "Somebody", (item,), simulated=simulated)
+    assert own.row("number", here).verdict == verdict
+
+
+def test_what_is_drawn_is_given() -> None:
+    """Every number that the simulator is known to draw or to share with the paper."""
+    given = {
+        (own.key, key)
+        for own in papers()
+        for item in own.items
+        for key, row in item.rows.items()
+        if row.given
+    }
+    drawn = {
+        "s0": ("torque_constant_large_joints", "torque_constant_wrists"),
+        "s1": ("torque_constants", "unchanged", "normalised_error"),
+        "s2": ("rmse", "r2", "dynamics_rmse"),
+        "s3": ("rest_error", "coefficient_0"),
+        "s4": (
+            *("link_recovered", "largest_difference", "noteworthy"),
+            *("calibrated", "mean_difference", "load_torque_estimated", "load_ratio"),
+            *("coulomb", "viscous", "payload_ratio"),
+        ),
+    }
+    for own, keys in drawn.items():
+        assert {(own, key) for key in keys} <= given
 
 
 def test_limits_and_the_contradiction_of_rms_and_r2() -> None:

@@ -24,7 +24,8 @@ from ur_energy_model.experiment.commands import run_recorded
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.same_arm import arm_of_plan
 from ur_energy_model.model.robots import available_robots, load_robot
-from ur_energy_model.papers.protocol import Mount, Outcome, ProtocolRun, cell
+from ur_energy_model.papers.protocol import Mount, Outcome, ProtocolRun
+from ur_energy_model.papers.published import cell
 from ur_energy_model.papers.room import ProtocolOptions
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.rtde.source import RtdeSource

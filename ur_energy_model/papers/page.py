@@ -21,7 +21,14 @@ import numpy as np
 
 from ur_energy_model.files import write_text
 from ur_energy_model.papers.pictures import r2_text
-from ur_energy_model.papers.protocol import VERDICT, Paper, PublishedItem, cell, papers
+from ur_energy_model.papers.protocol import VERDICT
+from ur_energy_model.papers.published import (
+    VERDICTS,
+    Paper,
+    PublishedItem,
+    cell,
+    papers,
+)
 from ur_energy_model.papers.stage_runs import ERROR, StageResult, run_stages
 from ur_energy_model.papers.stages import STAGES, Stage
 from ur_energy_model.typing import Progress
@@ -127,19 +134,17 @@ TITLE = "The papers, side by side"
 INTRODUCTION = (
     "Every table and figure of the papers that this package builds on: published beside obtained "
     "by the same definition, '-' where the copy at hand has no value. Arms of the columns here and "
-    "of many arms are simulated; arms and data are never those of the paper."
+    "of many arms are simulated; arms and data are never those of the paper. What the simulator is "
+    "given, a run can only recover: such rows have a verdict of their own."
 )
-VERDICTS = (
-    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, with its reason; 'input': "
-    "a constant of the run; 'not evidence': simulator and model share the constant; 'see text': "
-    "words, or values to compare by eye. Strokes separate joints; letters in parentheses are "
-    "definitions."
-)
+NOTATION = "Strokes separate joints; letters in parentheses are definitions."
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
 FEWEST_ARMS = 5  # least number of arms for a spread
 _FEWEST_COUNTED = 5  # least number of inputs that are counted instead of named
 _ALIKE = 1e-3  # largest relative standard deviation of values that count as one value
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")  # heads of the first table
+BY_TOLERANCE = ("agrees", "recovered", "differs")
+"""Beginnings of the verdicts that the tolerance of the row decides."""
 _AS_ALWAYS = ("; another arm and data", "; another data", "; another arm")
 """Differences that the introduction states for all rows."""
 
@@ -276,7 +281,9 @@ def markdown(
         place: returns the path of a picture seen from the page, given its path in the
             output folder.
     """
-    lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
+    lines = [f"# {TITLE}", "", INTRODUCTION, "", "Verdicts:", ""]
+    lines += [f"- '{word}': {meaning}" for word, meaning in VERDICTS.items()]
+    lines += ["", NOTATION, ""]
     if remarks:
         lines += [f"- {remark}" for remark in remarks]
         lines.append("")
@@ -340,11 +347,11 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     inputs = [row for row in rows if row["verdict"] == "input"]
     shown = [row for row in rows if row not in inputs and _is_shown(row)]
-    definitions = dict.fromkeys(row["definition"] for row in shown if row["definition"])
+    definitions = dict.fromkeys(filter(None, map(_definition, shown)))
     letters = {text: chr(ord("a") + number) for number, text in enumerate(definitions)}
     names = []
     for row in shown:
-        letter = letters.get(row["definition"])
+        letter = letters.get(_definition(row))
         names.append(row["figure"] if letter is None else f"{row['figure']} ({letter})")
     arms = list(dict.fromkeys(row["robot"] for row in shown))
     lines: list[str] = []
@@ -372,6 +379,13 @@ def _is_shown(row: Mapping[str, Any]) -> bool:
     return bool(row["verdict"] != "not published" or row["shown"])
 
 
+def _definition(row: Mapping[str, Any]) -> str:
+    """Definition of a row, and what the simulated arm is given of the number."""
+    given = row.get("given", "")
+    texts = [row["definition"], f"given: {given}" if given else ""]
+    return "; ".join(filter(None, texts))
+
+
 def _table_of_one_arm(
     names: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
@@ -382,7 +396,7 @@ def _table_of_one_arm(
         rows: rows of the item.
     """
     more = {head: key for head, key in _MORE.items() if any(row.get(key) for row in rows)}
-    heads = ["figure", "published", "here", *more, "", "tolerance"]
+    heads = ["figure", "published", "here", *more, "verdict", "tolerance"]
     lines = []
     for name, row in zip(names, rows, strict=True):
         others = [row.get(key, "") for key in more.values()]
@@ -411,7 +425,7 @@ def _table_of_arms(
         parts += [row.get(key, "") for key in _MORE.values()]
         tolerances.setdefault(name, _tolerance(row))
         figures.setdefault(name, {})[row["robot"]] = "; ".join(filter(None, parts))
-    heads = ["figure", *(f"{arm}: published, here" for arm in arms), "tolerance"]
+    heads = ["figure", *(f"{arm}: published, here, verdict" for arm in arms), "tolerance"]
     lines = []
     for name, by_arm in figures.items():
         lines.append([name, *(by_arm.get(arm, "") for arm in arms), tolerances[name]])
@@ -419,8 +433,10 @@ def _table_of_arms(
 
 
 def _short_verdict(row: Mapping[str, Any]) -> str:
-    """The verdict of a row without the conditions that the introduction states for all."""
+    """The verdict of a row without what the definition or the introduction states."""
     verdict = str(row["verdict"]).replace("not published", "")
+    if verdict.startswith("recovered"):
+        return _first_words(verdict)
     for always in _AS_ALWAYS:
         if verdict.endswith(always):
             return verdict.removesuffix(always)
@@ -432,7 +448,7 @@ def _tolerance(row: Mapping[str, Any]) -> str:
 
     Empty where neither decides the verdict.
     """
-    if not row["because"] or not row["verdict"].startswith(("agrees", "differs")):
+    if not row["because"] or not row["verdict"].startswith(BY_TOLERANCE):
         return ""
     relative = "" if row["tolerance"] is None else f"{100 * row['tolerance']:g}%: "
     return f"{relative}{row['because']}"

@@ -25,7 +25,8 @@ from ur_energy_model.model.drives import KT_OVER_KB
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.power_models import catalogue_motor_constants
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s0_figures import draw_test_motions
 from ur_energy_model.papers.s0_inertia import inertia_rows
 from ur_energy_model.papers.s0_models import CatalogueMotors

@@ -19,7 +19,7 @@ from ur_energy_model.identification.reflected_inertia import split_inertia
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import Capsule, load_capsules
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Paper, ResultRow
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s0_models import plain_inertia
 from ur_energy_model.typing import Array
 

@@ -23,7 +23,7 @@ from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.papers.protocol import Paper, ResultRow, cell
+from ur_energy_model.papers.published import Paper, ResultRow, cell
 from ur_energy_model.papers.s0_inertia import SIZES
 from ur_energy_model.papers.s0_models import (
     CatalogueMotors,

@@ -38,7 +38,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.telemetry.bag.reader import iterate_bag

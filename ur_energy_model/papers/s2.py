@@ -25,7 +25,8 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s2_models import Ecbot, EcbotTest, Measured
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids

@@ -20,7 +20,8 @@ import numpy as np
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import bode_chart, joints_chart
 from ur_energy_model.simulation.arm_options import (

@@ -18,7 +18,8 @@ from ur_energy_model.identification.base_parameter_fit import identify_base_para
 from ur_energy_model.identification.payload import identify_payload
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s4_own_robot import ROBOT, run_on_own_robot
 
 PAYLOAD = 1.0  # mass of the known payload [kg]; every arm can carry it

@@ -20,7 +20,8 @@ import numpy as np
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.papers.protocol import Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s4_measured_run import MeasuredRun, simulate
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids

@@ -21,7 +21,8 @@ from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s4_figures import (
     draw_exciting_trajectory,
     draw_general_trajectory,

@@ -23,7 +23,8 @@ from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.papers import s0, s1, s2, s3, s4
-from ur_energy_model.papers.protocol import OtherArms, Outcome, Paper, ProtocolRun, paper
+from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun
+from ur_energy_model.papers.published import Paper, paper
 from ur_energy_model.simulation.arm_commands import Follow, MoveJ
 from ur_energy_model.simulation.arm_options import ArmOptions, default_version
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
@@ -53,7 +54,8 @@ def run_protocol(name: str, session: ProtocolRun) -> Outcome:
     Raises:
         UrEnergyError: a motion or an identification is not possible.
     """
-    return PROTOCOLS[name](session, paper(name))
+    published = replace(paper(name), simulated=session.simulated)
+    return PROTOCOLS[name](session, published)
 
 
 # A simulated arm that runs and records plans faster than real time, without network and
