@@ -28,7 +28,7 @@ from ur_energy_model.papers.power_models import catalogue_motor_constants
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun
 from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s0_figures import draw_test_motions
-from ur_energy_model.papers.s0_inertia import inertia_rows
+from ur_energy_model.papers.s0_inertia import inertia_rows, printed_model
 from ur_energy_model.papers.s0_models import CatalogueMotors
 from ur_energy_model.papers.s0_tables import (
     TESTS,
@@ -75,7 +75,8 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         )
     else:
         catalogue = _identify(session, bags, "catalogue")
-    analyses = [analyse(model, bag, label=test) for test, bag in bags.items()]
+    printed = printed_model(model, bags["A"])
+    analyses = [analyse(printed, bag, label=test) for test, bag in bags.items()]
     table_rows, series = recorded_rows(
         paper, model, bags, session.simulated, motors=motors
     )

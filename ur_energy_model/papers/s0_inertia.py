@@ -4,7 +4,9 @@
 """Inertias of Clochiatti et al., Robotica 2024: links as cylinders, motors and reducers.
 
 Table III has the inertia tensors of the links, computed from cylinders. Table IV has the
-inertia of motor and reducer of each joint, which eq. 9 identifies from target_moment.
+inertia of motor and reducer of each joint, which eq. 9 identifies from target_moment and
+those tensors. Both together are the dynamic model that the paper prints, which Tables V to
+VIII build on; `printed_model` is an arm with it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.identification.reflected_inertia import split_inertia
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.energy_model import EnergyModel, LinkTensors
 from ur_energy_model.model.geometry import Capsule, load_capsules
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.published import Paper, ResultRow
@@ -96,14 +98,82 @@ def _tensor_of_cylinders(capsules: list[Capsule], mass: float) -> Array:
     return np.asarray(tensor)
 
 
+def printed_model(model: EnergyModel, bag: Path) -> EnergyModel:
+    """The arm of a model with the dynamics that the paper prints.
+
+    Link tensors are those of cylinders (Table III), inertias of motors and reducers those
+    of eq. 9 with these tensors (Table IV).
+
+    Args:
+        model: identified model of the arm.
+        bag: recording of motion A.
+
+    Raises:
+        UrEnergyError: the recording cannot be read.
+    """
+    values = cylinder_tensors(model.description())
+    tensors = LinkTensors(values, np.zeros_like(values), "cylinders")
+    return with_plain_inertia(replace(model, link_tensors=tensors), bag)
+
+
+def with_plain_inertia(model: EnergyModel, bag: Path) -> EnergyModel:
+    """A model with the inertias of motors and reducers by eq. 9 and its own link tensors.
+
+    A joint whose targets do not accelerate, and every joint of a recording without
+    targets, keeps the inertia of the given model.
+
+    Args:
+        model: model of the arm.
+        bag: recording that eq. 9 is solved for.
+
+    Raises:
+        UrEnergyError: the recording cannot be read.
+    """
+    robot = model.description()
+    found = robot.gear_ratio**2 * plain_inertia(model, bag, robot)
+    joints = []
+    for joint, inertia in zip(model.joints, found, strict=True):
+        if np.isfinite(inertia):
+            joints.append(replace(joint, reflected_inertia=float(inertia)))
+        else:
+            joints.append(joint)
+    return replace(model, joints=tuple(joints))
+
+
+_ENTRIES = {
+    "Ixx": (0, 0),
+    "Iyy": (1, 1),
+    "Izz": (2, 2),
+    "Ixy": (0, 1),
+    "Ixz": (0, 2),
+    "Iyz": (1, 2),
+}
+"""Row and column of the entries of an inertia tensor."""
+
+
+def tensor_rows(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
+    """Table III: each entry of the link tensors of cylinders, link by link.
+
+    Args:
+        paper: published values.
+        robot: type of the arm.
+    """
+    tensors = cylinder_tensors(robot)
+    rows = []
+    for entry, (row, column) in _ENTRIES.items():
+        rows.append(paper.row("link_tensor", tensors[:, row, column], entry=entry))
+    return rows
+
+
 def inertia_rows(
     paper: Paper, model: EnergyModel, robot: RobotDescription, bag: Path, simulated: bool
 ) -> list[ResultRow]:
-    """Table IV and the gear ratio: inertias by eq. 9 as printed, by cylinders, and by us.
+    """Tables III and IV and the gear ratio: inertias by eq. 9 as printed, and by us.
 
-    Eq. 9 as printed takes the link tensors of the controller; a second version takes
-    cylinders. A simulated controller computes target_moment with the inertias that eq. 9
-    then finds, which is no evidence for their size.
+    Eq. 9 as printed takes the link tensors of cylinders (Table III); a second version
+    takes the link tensors of the controller. A simulated controller computes
+    target_moment with the inertias that eq. 9 then finds, which is no evidence for their
+    size.
 
     Args:
         paper: published values.
@@ -118,13 +188,13 @@ def inertia_rows(
     with_cylinders = robot.inertia.copy()
     with_cylinders[~robot.fixed] = cylinder_tensors(robot)
     reflected = np.array([joint.reflected_inertia for joint in model.joints])
-    printed = plain_inertia(model, bag, robot)
-    by_cylinders = plain_inertia(model, bag, replace(robot, inertia=with_cylinders))
+    printed = plain_inertia(model, bag, replace(robot, inertia=with_cylinders))
+    by_controller = plain_inertia(model, bag, robot)
     ours, _ = split_inertia(reflected, robot)
-    rows = _robot_rows(paper, robot)
+    rows = [*_robot_rows(paper, robot), *tensor_rows(paper, robot)]
     for kind, inertia in (
         ("eq. 9 as printed", printed),
-        ("eq. 9, links of cylinders", by_cylinders),
+        ("eq. 9, link tensors of the controller", by_controller),
         ("ours", ours),
     ):
         rows.append(paper.row("motor_and_reducer", inertia, kind=kind))

@@ -86,7 +86,7 @@ class PublishedSeries:
         qd: speeds, joint side [samples, n], rad/s.
         measured: measured currents [samples, n], A.
         modelled: currents by eq. 17 [samples, n], A.
-        own: currents by the friction law of the given model [samples, n], A.
+        own: currents by our friction law [samples, n], A.
         mechanical: power w tau_m of the motors [samples, n], W.
         electrical: power by eq. 23, W_elec = (tau_m / k_m)^2 + k_b / k_t w tau_m
             [samples, n], W; None without catalogue motors.
@@ -174,15 +174,17 @@ def published_series(
     currents: PublishedCurrentModel,
     motors: CatalogueMotors | None = None,
     *,
+    ours: EnergyModel | None = None,
     reference: bool = True,
 ) -> PublishedSeries:
     """Currents and powers of a recording by the model of the paper.
 
     Args:
-        model: model of the arm, n joints, for the loads and for the currents by our law.
+        model: model of the arm, n joints, for the loads.
         bag: folder of a bag, or an .mcap file.
         currents: constants of eq. 17.
         motors: constants of eq. 23; None for a series without electrical power.
+        ours: model for the currents by our law, with its own loads; None for `model`.
         reference: whether reference accelerations are used, as in `fit_current_model`.
 
     Raises:
@@ -192,15 +194,14 @@ def published_series(
     ratio = setups.robot.gear_ratio
     parts = []
     with closing(recording):
-        for part in _loaded_parts(model, recording, setups, reference):
+        loaded = _loaded_parts(model, recording, setups, reference)
+        by_our_law = _own_currents(model if ours is None else ours, bag, reference)
+        for part, own in zip(loaded, by_our_law, strict=True):
             samples = part.samples
             columns = current_columns(part.load, samples.qd, ratio)
             modelled = np.einsum("sjc,jc->sj", columns, currents.coefficients)
             torque = currents.torque_constant * modelled
             mechanical = ratio * samples.qd * torque
-            own = model.from_link_torque(
-                part.link_torque, samples.qd, samples.qdd, std=False
-            )
             electrical = None
             if motors is not None:
                 copper = np.square(torque / motors.constant)
@@ -211,7 +212,7 @@ def published_series(
                     qd=samples.qd,
                     measured=samples.current,
                     modelled=modelled,
-                    own=own.current,
+                    own=own,
                     mechanical=mechanical,
                     electrical=electrical,
                 )
@@ -229,6 +230,25 @@ def published_series(
         mechanical=joined("mechanical"),
         electrical=None if motors is None else joined("electrical"),
     )
+
+
+def _own_currents(
+    model: EnergyModel, bag: str | Path, reference: bool
+) -> Iterator[Array]:
+    """Currents by the friction law of a model [samples, n], A, part by part.
+
+    Args:
+        model: model of the arm.
+        bag: folder of a bag, or an .mcap file.
+        reference: whether reference accelerations are used, as in `fit_current_model`.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    with closing(recording):
+        for part in _loaded_parts(model, recording, setups, reference):
+            drives = model.from_link_torque(
+                part.link_torque, part.samples.qd, part.qdd, std=False
+            )
+            yield drives.current
 
 
 def torque_errors(model: EnergyModel, bag: str | Path) -> ErrorStatistics | None:
@@ -256,7 +276,7 @@ def torque_errors(model: EnergyModel, bag: str | Path) -> ErrorStatistics | None
 
 
 def plain_inertia(model: EnergyModel, bag: str | Path, robot: RobotDescription) -> Array:
-    """Motor plus reducer inertia [n], kg m^2, motor side, by least squares of eq. 9 as printed.
+    """Motor plus reducer inertia [n], kg m^2, motor side, by least squares of eq. 9.
 
     Args:
         model: model of the arm, with its mounting and payload.
@@ -289,11 +309,13 @@ class _LoadedPart(NamedTuple):
 
     Attributes:
         samples: recorded samples.
+        qdd: accelerations of the torques, joint side [samples, n], rad/s^2.
         link_torque: torque of the links, joint side [samples, n], N m.
         load: torque of links and motors, joint side [samples, n], N m.
     """
 
     samples: RecordedSamples
+    qdd: Array
     link_torque: Array
     load: Array
 
@@ -318,7 +340,7 @@ def _loaded_parts(
                 qdd = part.target_qdd
             dynamics = ArmDynamics(setups.robot, setups.actual_setup(controller_payload))
             link_torque = dynamics.inverse_dynamics(part.q, part.qd, qdd)
-            yield _LoadedPart(part, link_torque, link_torque + inertia * qdd)
+            yield _LoadedPart(part, qdd, link_torque, link_torque + inertia * qdd)
 
 
 def _targets(bag: Path) -> Iterator[Telemetry]:

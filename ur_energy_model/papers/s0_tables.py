@@ -3,8 +3,8 @@
 
 """Rows of Tables V to VIII and section 5 of Clochiatti et al., Robotica 2024.
 
-Each table is computed by the definitions of the paper, and beside it by our model. Tables
-III and IV are in `s0_inertia`.
+Each table is computed by the definitions of the paper, with the dynamic model that it
+prints, and beside it by our model. Tables III and IV are in `s0_inertia`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.papers.published import Paper, ResultRow, cell
-from ur_energy_model.papers.s0_inertia import SIZES
+from ur_energy_model.papers.s0_inertia import SIZES, printed_model, with_plain_inertia
 from ur_energy_model.papers.s0_models import (
     CatalogueMotors,
     PublishedCurrentModel,
@@ -70,14 +70,18 @@ def recorded_rows(
         UrEnergyError: a recording cannot be used.
     """
     first = next(iter(bags.values()))
-    currents = fit_current_model(model, first)
-    derived_currents = fit_current_model(model, first, reference=False)
+    printed = printed_model(model, first)
+    of_controller = with_plain_inertia(model, first)
+    currents = fit_current_model(printed, first)
+    derived_currents = fit_current_model(printed, first, reference=False)
     rows = friction_rows(paper, currents)
     by_test = {}
     for test, bag in bags.items():
-        series = published_series(model, bag, currents, motors)
-        derived = published_series(model, bag, derived_currents, reference=False)
-        rows += torque_rows(paper, test, torque_errors(model, bag), simulated)
+        series = published_series(printed, bag, currents, motors, ours=model)
+        derived = published_series(printed, bag, derived_currents, reference=False)
+        by_printed = torque_errors(printed, bag)
+        by_controller = torque_errors(of_controller, bag)
+        rows += torque_rows(paper, test, by_printed, by_controller, simulated)
         rows += current_rows(paper, test, series, derived)
         if series.energies is not None:
             rows += _energy_rows(paper, "energy", test, *series.energies)
@@ -86,18 +90,23 @@ def recorded_rows(
 
 
 def torque_rows(
-    paper: Paper, test: str, torque: ErrorStatistics | None, simulated: bool
+    paper: Paper,
+    test: str,
+    torque: ErrorStatistics | None,
+    by_controller: ErrorStatistics | None,
+    simulated: bool,
 ) -> list[ResultRow]:
     """Table V for one test motion; a simulated controller has the model that is compared.
 
     Args:
         paper: published values.
         test: "A" or "B".
-        torque: errors of the torque, joint side [N m]; None where target_moment was not
-            recorded, for no rows.
+        torque: errors of the torque with links of cylinders, joint side [N m]; None where
+            target_moment was not recorded, for no rows.
+        by_controller: the same errors with the link tensors of the controller.
         simulated: whether the arm is simulated.
     """
-    if torque is None:
+    if torque is None or by_controller is None:
         return []
     evidence = not simulated
     return [
@@ -105,6 +114,8 @@ def torque_rows(
         paper.row("torque_peak", torque.largest, test=test, evidence=evidence),
         paper.row("torque_rms", torque.rms, test=test, evidence=evidence),
         paper.row("torque_r2", torque.r2, test=test, evidence=evidence),
+        paper.row("torque_rms_controller", by_controller.rms, test=test),
+        paper.row("torque_r2_controller", by_controller.r2, test=test),
     ]
 
 

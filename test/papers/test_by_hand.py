@@ -1,0 +1,168 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rows and errata of the papers beside numbers that numpy finds from the papers alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import ExactArm, write_bag
+from test.papers.by_hand import Arm
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.geometry import load_capsules
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers.published import paper
+from ur_energy_model.papers.s0_inertia import (
+    cylinder_tensors,
+    printed_model,
+    with_plain_inertia,
+)
+from ur_energy_model.papers.s0_models import torque_errors
+
+UR5E = Arm(  # Tables I and II of Clochiatti et al.: the maker's values
+    d=np.array([0.1625, 0.0, 0.0, 0.1333, 0.0997, 0.0996]),
+    a=np.array([0.0, -0.425, -0.3922, 0.0, 0.0, 0.0]),
+    alpha=np.pi / 2 * np.array([1.0, 0.0, 0.0, 1.0, -1.0, 0.0]),
+    mass=np.array([3.761, 8.058, 2.846, 1.37, 1.3, 0.365]),
+    centre=np.array(
+        [
+            [0.0, -0.02561, 0.00193],
+            [0.2125, 0.0, 0.11336],
+            [0.15, 0.0, 0.0265],
+            [0.0, -0.0018, 0.01634],
+            [0.0, 0.0018, 0.01634],
+            [0.0, 0.0, -0.001159],
+        ]
+    ),
+    tensors=np.zeros((6, 3, 3)),
+)
+INERTIA = 1e-4 * np.array([1.7, 1.75, 1.8, 0.2, 0.21, 0.205])
+"""Motor and reducer of each joint of the made-up controller, motor side [kg m^2]."""
+
+
+def points_of(link: int, random: np.random.Generator) -> np.ndarray:
+    """Points that fill the cylinders of a UR5e's link evenly [points, 3], m."""
+    capsules, _ = load_capsules("ur5e")
+    points = []
+    for capsule in capsules:
+        if capsule.link != link:
+            continue
+        start, end = np.array(capsule.start), np.array(capsule.end)
+        if np.allclose(start, end):  # a sphere becomes a cylinder as long as wide
+            start, end = start - [0, 0, capsule.radius], end + [0, 0, capsule.radius]
+        length = float(np.linalg.norm(end - start))
+        count = round(1e8 * np.pi * capsule.radius**2 * length)
+        axis = (end - start) / length
+        across = np.linalg.svd(axis[None])[2][1:]
+        radius = capsule.radius * np.sqrt(random.random(count))
+        angle = 2 * np.pi * random.random(count)
+        disc = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+        points.append(start + np.outer(random.random(count), end - start) + disc @ across)
+    return np.concatenate(points)
+
+
+@pytest.mark.parametrize("link", [1, 2, 4, 6])
+def test_tensors_are_those_of_points_in_the_cylinders(link: int) -> None:
+    points = points_of(link, np.random.default_rng(link))
+    points -= points.mean(axis=0)
+    second = points.T @ points / len(points)
+    tensor = UR5E.mass[link - 1] * (np.trace(second) * np.eye(3) - second)
+    found = cylinder_tensors(load_robot("ur5e"))[link - 1]
+    np.testing.assert_allclose(found, tensor, atol=0.02 * tensor.max())
+
+
+def test_the_printed_model_has_the_links_of_cylinders(tmp_path: Path) -> None:
+    """Eq. 9 with the tensors of Table III: exact on a controller with such links, and only there."""
+    model = generic_model("ur5e")
+    recorded = ExactArm().record(seconds=20.0, rate=25.0)
+    q, qd, qdd = (recorded[f"target_{name}"] for name in ("q", "qd", "qdd"))
+    arm = replace(UR5E, tensors=cylinder_tensors(load_robot("ur5e")))
+    upwards = np.array([0.0, 0.0, 9.81])
+    links = arm.torques(q, qd, qdd, upwards)
+    ratio = 101
+    moment = links + ratio**2 * INERTIA * qdd
+    bag = write_bag(
+        tmp_path / "bag",
+        replace(recorded, columns={**recorded.columns, "target_moment": moment}),
+    )
+    printed = printed_model(model, bag)
+    of_controller = with_plain_inertia(model, bag)
+    found = np.array([joint.reflected_inertia for joint in printed.joints])
+    np.testing.assert_allclose(found / ratio**2, INERTIA, rtol=0.01)
+    exact, wrong = (torque_errors(each, bag) for each in (printed, of_controller))
+    assert exact is not None
+    assert wrong is not None
+    assert exact.rms.max() < 0.01
+    assert (wrong.rms[:3] > 5 * exact.rms[:3]).all()
+    zero = UR5E.torques(q, qd, qdd, upwards)
+    by_zero = ((moment - zero) * qdd).sum(axis=0) / (qdd**2).sum(axis=0)
+    lighter = [joint.reflected_inertia for joint in of_controller.joints]
+    np.testing.assert_allclose(lighter[:5], by_zero[:5], rtol=0.01)
+
+
+def test_rms_and_r2_of_the_currents_and_the_reducers() -> None:
+    """What the errata of s0 and s3 compute from printed numbers."""
+    limit = 0.020
+    assert limit / np.sqrt(1 - 0.985) == pytest.approx(0.16, abs=0.005)
+    assert 1 - (limit / 1.4) ** 2 == pytest.approx(0.9998, abs=0.00005)
+    assert 6.4013e-5 + 1.07e-4 - 0.404e-4 == pytest.approx(13.1e-5, rel=0.005)
+    assert 1.07 / 0.404 == pytest.approx(2.6, abs=0.05)
+    texts = {
+        (own, each.place): each.text for own in ("s0", "s3") for each in paper(own).errata
+    }
+    table_7 = texts["s0", "Table VII"]
+    assert all(number in table_7 for number in ("0.16 A", "1.4 A", "0.9998"))
+    assert "13.1e-5" in texts["s0", "Section 3.2"]
+    assert "2.6 times" in texts["s3", "Harmonic drive"]
+
+
+def test_gravity_in_the_equations_of_s2() -> None:
+    """None with the initial conditions as printed; the arm's own with [0, 0, g] in eq. 5."""
+    robot = load_robot("ur3e")
+    listed = paper("s2")["table_1"]["ur3e"]
+    arm = Arm(
+        d=np.array(listed["d"]),
+        a=np.array(listed["a"]),
+        alpha=UR5E.alpha,
+        mass=np.array(listed["mass"]),
+        centre=robot.center_of_mass,
+        tensors=np.zeros((6, 3, 3)),
+    )
+    still = np.zeros(6)
+    own = ArmDynamics(robot)
+    random = np.random.default_rng(0)
+    for q in random.uniform(-np.pi, np.pi, (5, 6)):
+        as_printed = arm.torque(q, still, still, np.zeros(3))
+        np.testing.assert_array_equal(as_printed, still)
+        corrected = arm.torque(q, still, still, np.array([0.0, 0.0, 9.81]))
+        np.testing.assert_allclose(corrected, own.gravity_torque(q[None])[0], atol=0.05)
+
+
+def test_terms_of_the_power_model_of_s2() -> None:
+    """Theta_P has i di/dt, i^2 and speed times |i| of each joint, K_P also the driver's."""
+    joints = 7
+    (text,) = (each.text for each in paper("s2").errata if each.place == "Eq. 20")
+    assert f"{1 + 3 * joints} for seven joints" in text
+    assert f"{1 + 4 * joints} as the text counts" in text
+
+
+def test_wrists_of_s3_need_no_damping() -> None:
+    """Four states of a wrist: at 5 Hz viscous friction alone leaves more than 60 degrees."""
+    slides = paper("s3")
+    gear = slides["hfus_14"]
+    ratio = float(slides["gear_ratio"])
+    rotor = gear["rotor_inertia"] * ratio**2
+    damping = gear["rotor_damping"] * ratio**2
+    stiffness = gear["stiffness"][0]
+    s = 2j * np.pi * 5.0
+    for link in (0.0166, 0.0034, 5e-5):  # of a UR5 with solid links [kg m^2]
+        of_rotor = rotor * s**2 + damping * s + stiffness
+        of_link = link * s**2 + gear["flex_damping"] * s + stiffness
+        response = stiffness / (of_rotor * of_link - stiffness**2)
+        assert 180.0 + np.degrees(np.angle(response)) > 60.0
