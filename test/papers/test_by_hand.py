@@ -55,7 +55,8 @@ def points_of(link: int, random: np.random.Generator) -> np.ndarray:
             continue
         start, end = np.array(capsule.start), np.array(capsule.end)
         if np.allclose(start, end):  # a sphere becomes a cylinder as long as wide
-            start, end = start - [0, 0, capsule.radius], end + [0, 0, capsule.radius]
+            half = np.array([0.0, 0.0, capsule.radius])
+            start, end = start - half, end + half
         length = float(np.linalg.norm(end - start))
         count = round(1e8 * np.pi * capsule.radius**2 * length)
         axis = (end - start) / length
@@ -78,7 +79,7 @@ def test_tensors_are_those_of_points_in_the_cylinders(link: int) -> None:
 
 
 def test_the_printed_model_has_the_links_of_cylinders(tmp_path: Path) -> None:
-    """Eq. 9 with the tensors of Table III: exact on a controller with such links, and only there."""
+    """Eq. 9 with the tensors of Table III: exact for a controller with such links."""
     model = generic_model("ur5e")
     recorded = ExactArm().record(seconds=20.0, rate=25.0)
     q, qd, qdd = (recorded[f"target_{name}"] for name in ("q", "qd", "qdd"))
@@ -111,8 +112,11 @@ def test_rms_and_r2_of_the_currents_and_the_reducers() -> None:
     limit = 0.020
     assert limit / np.sqrt(1 - 0.985) == pytest.approx(0.16, abs=0.005)
     assert 1 - (limit / 1.4) ** 2 == pytest.approx(0.9998, abs=0.00005)
-    assert 6.4013e-5 + 1.07e-4 - 0.404e-4 == pytest.approx(13.1e-5, rel=0.005)
-    assert 1.07 / 0.404 == pytest.approx(2.6, abs=0.05)
+    here, slides = 1.07e-4, 0.404e-4  # reducers [kg m^2]
+    with_theirs = 6.4013e-5 + here - slides
+    assert with_theirs == pytest.approx(13.1e-5, rel=0.005)
+    times = here / slides
+    assert times == pytest.approx(2.6, abs=0.05)
     texts = {
         (own, each.place): each.text for own in ("s0", "s3") for each in paper(own).errata
     }

@@ -82,7 +82,7 @@ def test_r2_is_that_of_the_curves_drawn() -> None:
     noted = with_r2(chart)
     assert isinstance(noted, LineChart)
     notes = [panel.note for panel in noted.panels]
-    assert notes[0].startswith("a note, R² good 0.98")
+    assert notes[0].startswith("a note, R² 0.98")
     assert notes[2] == ""
     bars = BarChart(
         key="b", title="B", y_label="W", categories=("a",), bars=(Bars("b", np.ones(1)),)

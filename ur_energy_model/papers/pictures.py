@@ -25,7 +25,7 @@ from ur_energy_model.report.figures import save_chart
 
 R2ByPanel = Mapping[str, float | None]
 """R2 by the title of the panel; None where the measurement is constant."""
-_MODELLED = ("model", "truth")  # roles of curves that stand beside a measured one
+_MODELLED = ("model", "second", "truth")  # roles of curves that stand beside a measured one
 _DPI = 90  # resolution of the pictures [dots per inch]
 
 
@@ -61,7 +61,7 @@ def draw_picture(chart: Chart, folder: Path, place: str) -> Picture:
 def r2_of_chart(chart: Chart) -> dict[str, dict[str, float | None]]:
     """R2 of every modelled curve beside a measured one, by label of the curve and panel.
 
-    Modelled curves have the role "model" or "truth"; of a panel the first curve with the
+    Modelled curves have the role "model", "second" or "truth"; of a panel the first curve with the
     role "measured" counts.
 
     Args:
@@ -76,16 +76,19 @@ def r2_of_chart(chart: Chart) -> dict[str, dict[str, float | None]]:
 
 
 def with_r2(chart: Chart) -> Chart:
-    """The chart with R2 in the note of every panel that shows a measured and a modelled curve."""
+    """The chart with R2 in the note of every panel that shows a measured and a modelled curve.
+
+    R2 of several modelled curves are in the order of the legend: a panel has no room for
+    their labels, which the caption has.
+    """
     if not isinstance(chart, LineChart):
         return chart
     panels = []
     for panel in chart.panels:
         r2 = _r2_of_panel(panel)
         texts = [panel.note] if panel.note else []
-        for label, value in r2.items():
-            curve = "" if len(r2) == 1 else f" {label}"
-            texts.append(f"R²{curve} {_shown(value)}")
+        if r2:
+            texts.append(f"R² {' / '.join(map(_shown, r2.values()))}")
         panels.append(replace(panel, note=", ".join(texts)))
     return replace(chart, panels=tuple(panels))
 

@@ -110,7 +110,7 @@ def _draw_currents(
     curves: list[tuple[str, Role, Array]] = [
         ("measured", "measured", series.measured),
         ("eq. 17", "model", series.modelled),
-        ("our law", "aside", series.own),
+        ("our law", "second", series.own),
     ]
     chart = comparison_chart(
         f"s0_current_{test}",

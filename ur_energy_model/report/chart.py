@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ur_energy_model.typing import Array
 
-Role = Literal["measured", "model", "truth", "aside"]
-"""Meaning of a curve or bar: recorded, from the model (in the joint's colour), true value of a
-simulation, or context in a muted colour."""
+Role = Literal["measured", "model", "second", "truth", "aside"]
+"""Meaning of a curve or bar: recorded, from the model (in the joint's colour), from a second model
+beside the first (a broken line), true value of a simulation, or context in a muted colour."""
 
 
 @dataclass(frozen=True)

@@ -277,6 +277,7 @@ def _bar_style(role: str, colours: Any) -> dict[str, Any]:
     styles: dict[str, dict[str, Any]] = {
         "aside": {"color": colours, "alpha": 0.4},
         "truth": {"color": "none", "edgecolor": THEME.ink, "linewidth": 1.1},
+        "second": {"color": "none", "edgecolor": THEME.ink, "linestyle": (0, (3, 2))},
         "measured": {"color": THEME.muted},
         "model": {"color": colours},
     }
@@ -387,6 +388,7 @@ def _stroke(line: Line) -> tuple[str, dict[str, Any]]:
     strokes: dict[str, tuple[str, dict[str, Any]]] = {
         "measured": (THEME.data, {"linewidth": 1.7, "alpha": 0.55}),
         "truth": (THEME.ink, {"linewidth": 0.7}),
+        "second": (THEME.ink, {"linewidth": 0.9, "linestyle": (0, (1.6, 1.6))}),
         "aside": (THEME.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}),
         "model": (THEME.joint(line.joint), {}),
     }

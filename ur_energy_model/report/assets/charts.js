@@ -26,7 +26,7 @@ function write(parent, x, y, text, attributes = {}) {
 
 function colourClass(line) {
   if (line.role === "measured" || line.role === "aside") return "c-data";
-  if (line.role === "truth") return "c-ink";
+  if (line.role === "truth" || line.role === "second") return "c-ink";
   return line.joint === null || line.joint === undefined ? "c-arm" : `c${line.joint % 8}`;
 }
 
