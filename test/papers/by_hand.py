@@ -56,7 +56,11 @@ class Arm:
         return np.array(frames)
 
     def torque(
-        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, base_acceleration: np.ndarray
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        qdd: np.ndarray,
+        base_acceleration: np.ndarray,
     ) -> np.ndarray:
         """Joint torques without friction for one state [n], N m.
 
@@ -109,7 +113,11 @@ class Arm:
         return torque
 
     def torques(
-        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, base_acceleration: np.ndarray
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        qdd: np.ndarray,
+        base_acceleration: np.ndarray,
     ) -> np.ndarray:
         """Joint torques of several states [samples, n], N m."""
         return np.array(

@@ -25,7 +25,7 @@ from ur_energy_model.report.figures import save_chart
 
 R2ByPanel = Mapping[str, float | None]
 """R2 by the title of the panel; None where the measurement is constant."""
-_MODELLED = ("model", "second", "truth")  # roles of curves that stand beside a measured one
+_MODELLED = ("model", "second", "truth")  # roles beside a measured curve
 _DPI = 90  # resolution of the pictures [dots per inch]
 
 
