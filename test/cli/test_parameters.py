@@ -134,3 +134,25 @@ def test_measured_torque_needs_neither_currents_nor_constants(tmp_path, capsys) 
     assert (out["rank"], out["torque_from"]) == (52, "measured_torque")
     assert min(out["self_verification"]["r2"]) > 0.9
     refused(["base-parameters", bag], capsys, "actual_current")
+
+
+def test_base_parameters_are_exported(tmp_path, capsys) -> None:
+    """Refused before the work where a file exists or has another format."""
+    bag = str(write_bag(tmp_path / "bag", made_up_recording(load_robot("ur5e"), seed=1)))
+    table, arm = tmp_path / "fit.csv", tmp_path / "arm.urdf"
+    words = ["base-parameters", bag, "--export", str(table), "--urdf", str(arm)]
+    out = answer(capsys, *words)
+    assert len(table.read_text().splitlines()) == 1 + out["samples"]
+    names = {path.name for path in tmp_path.glob("fit*")}
+    assert names == {"fit.csv", "fit_parameters.csv", "fit_standard_parameters.csv"}
+    loaded = load_robot(arm)
+    standard = out["physically_consistent"]["parameters"]
+    assert loaded.mass.sum() == pytest.approx(
+        sum(standard[f"m_{joint}"] for joint in range(1, 7))
+    )
+    refused(words, capsys, "exists already")
+    table.unlink()
+    refused(words, capsys, "fit_parameters.csv: exists already")
+    answer(capsys, *words, "--overwrite")
+    refused(["base-parameters", bag, "--export", "fit.xls"], capsys, ".npz, .mat, .csv")
+    refused(["base-parameters", bag, "--urdf", "arm.xml"], capsys, "end it in .urdf")

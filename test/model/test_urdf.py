@@ -17,7 +17,7 @@ from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model import urdf_import
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
-from ur_energy_model.model.urdf_export import urdf
+from ur_energy_model.model.urdf_export import UrdfBodies, urdf
 
 
 def check_kinematics(robot: RobotDescription) -> None:
@@ -167,3 +167,24 @@ def test_invalid_urdf_is_refused_in_one_line(
     with pytest.raises(RobotFileError, match=problem) as refusal:
         load_robot(path)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["ur3", "ur10e", "ur20", "gen3", "odd"])
+def test_written_bodies_have_the_torques_of_the_arm(name: str, tmp_path: Path) -> None:
+    """By pinocchio's reader and by the package's own, with fixed links in the chain."""
+    odd = name == "odd"
+    robot = load_robot(write_odd(tmp_path / "odd.urdf") if odd else name)
+    tensors = np.where(robot.mass[:, None, None] > 0, 0.02 * np.eye(3), 0.0)
+    arm = ArmDynamics(replace(robot, inertia=robot.inertia + tensors))
+    bodies = UrdfBodies(arm.in_joint_frames(arm.parameters()))
+    path = tmp_path / "written.urdf"
+    path.write_text(urdf(arm.robot, bodies=bodies))
+    q, qd, qdd = np.random.default_rng(2).normal(0, 1, (3, 10, robot.dof))
+    expected = arm.inverse_dynamics(q, qd, qdd)
+    model = pin.buildModelFromUrdf(str(path))
+    model.gravity.linear = arm.setup.gravity
+    data = model.createData()
+    torque = [pin.rnea(model, data, *state) for state in zip(q, qd, qdd, strict=True)]
+    assert np.allclose(torque, expected, rtol=0, atol=1e-9)
+    own = ArmDynamics(load_robot(path)).inverse_dynamics(q, qd, qdd)
+    assert np.allclose(own, expected, rtol=0, atol=1e-9)

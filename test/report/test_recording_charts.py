@@ -141,10 +141,11 @@ def test_every_figure_is_drawn_and_named_after_its_chart(
         "names are no mathematics"
     )
     once, again = (
-        figures.save_chart(charts[1], tmp_path / name, formats=("png", "svg"))
+        figures.save_chart(charts[1], tmp_path / name, formats=("png", "svg", "pdf"))
         for name in ("once", "again")
     )
-    assert [path.name for path in once] == ["energy_split.png", "energy_split.svg"]
+    assert [path.suffix for path in once] == [".png", ".svg", ".pdf"]
+    assert once[2].read_bytes().startswith(b"%PDF-")
     assert [a.read_bytes() for a in once] == [b.read_bytes() for b in again]
 
 

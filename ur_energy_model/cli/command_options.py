@@ -117,7 +117,7 @@ class ReportOptions:
     figures: Path | None = option(
         None, "also write the figures to this folder", metavar="FOLDER"
     )
-    format: tuple[Literal["png", "svg"], ...] = option(
+    format: tuple[Literal["png", "svg", "pdf"], ...] = option(
         (),
         "file format of --figures (default: png; may be repeated)",
     )
@@ -335,6 +335,9 @@ class BaseParametersOptions:
             ratio, the controller's "target_moment", or the "measured_torque" of arms that
             measure it.
         model: model whose torque constants are used; None for the robot file.
+        export: file for regressor, torques and parameters; None for no file.
+        urdf: file for the arm with its physically consistent parameters; None for no file.
+        overwrite: whether files that exist are replaced.
         json: whether the result is printed as JSON.
     """
 
@@ -350,6 +353,18 @@ class BaseParametersOptions:
         metavar="MODEL.yaml",
         holds="model",
     )
+    export: Path | None = option(
+        None,
+        "also write regressor W, torque tau and parameters p, with names and units, for numpy "
+        "(.npz), MATLAB (.mat) or as tables (.csv)",
+        metavar="FILE",
+    )
+    urdf: Path | None = option(
+        None,
+        "also write the arm with its physically consistent parameters",
+        metavar="ARM.urdf",
+    )
+    overwrite: bool = overwrite_option()
     json: bool = json_option()
 
 

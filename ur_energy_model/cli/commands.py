@@ -277,6 +277,7 @@ COMMANDS = (
         "constants. Units: kg, m, N m; friction on the joint side.",
         examples=(
             "ur_energy base-parameters excitation --robot ur5e --validate other_motion",
+            "ur_energy base-parameters excitation --export fit.npz --urdf arm.urdf",
         ),
         group=MODELS,
     ),

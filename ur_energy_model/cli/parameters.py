@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,12 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError, WrongRobotError
-from ur_energy_model.files import check_output
+from ur_energy_model.files import check_output, write_text
+from ur_energy_model.identification.base_parameter_export import (
+    consistent_urdf,
+    regression_files,
+    write_regression,
+)
 from ur_energy_model.identification.base_parameter_fit import (
     BagBaseParameters,
     identify_base_parameters,
@@ -181,6 +187,7 @@ def base_parameters(given: Given) -> None:
         UrEnergyError: a recording, the model or the robot cannot be used.
     """
     options = given.of(BaseParametersOptions)
+    _check_exports(options)
     robot = load_robot(options.robot or recorded_robot(options.bags))
     constants = _torque_constants(options, robot)
     with progress("identifying base parameters") as report:
@@ -190,13 +197,40 @@ def base_parameters(given: Given) -> None:
             validate=options.validate,
             torque_source=options.torque,
             torque_constant=constants,
+            keep_rows=options.export is not None,
             progress=report,
         )
     warn(result.warnings)
+    if options.export is not None:
+        files = write_regression(result, options.export)
+        note(f"regressor, torques and parameters written to {', '.join(map(str, files))}")
+    if options.urdf is not None:
+        bags = ", ".join(bag.name for bag in options.bags)
+        origin = f"base parameters of {bags}, made by ur_energy base-parameters"
+        text = consistent_urdf(result.parameters, result.gravity, origin)
+        write_text(options.urdf, text)
+        note(f"arm written to {options.urdf}; its motor inertias are comments only")
     if options.json:
         print_json(_base_parameters_json(result))
     else:
         _print_base_parameters(result, robot)
+
+
+def _check_exports(options: BaseParametersOptions) -> None:
+    """Refuse files that cannot be written, before the work begins.
+
+    Raises:
+        InputError: a file exists, or its format is none that is written.
+    """
+    files: list[Path] = []
+    if options.export is not None:
+        files += regression_files(options.export)
+    if options.urdf is not None:
+        if options.urdf.suffix != ".urdf":
+            raise InputError("--urdf", f"{options.urdf} is no URDF", "end it in .urdf")
+        files.append(options.urdf)
+    for file in files:
+        check_output(file, overwrite=options.overwrite)
 
 
 def _torque_constants(
@@ -251,6 +285,18 @@ def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -
         columns,
         list(zip(robot.joint_names, *figures, strict=True)),
     )
+    print_table(
+        "change of this torque [N m, RMS] by the physically consistent parameters",
+        ("joint", "all of them", "without motor inertias, as in a URDF"),
+        list(
+            zip(
+                robot.joint_names,
+                found.consistent_difference,
+                found.rigid_difference,
+                strict=True,
+            )
+        ),
+    )
     published = result.published_error
     if published is not None:
         print_line(
@@ -289,5 +335,7 @@ def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
         "physically_consistent": {
             "parameters": dict(zip(regrouping.names, found.consistent, strict=True)),
             "rms": found.consistent_rms,
+            "difference": found.consistent_difference,
+            "difference_without_motor_inertias": found.rigid_difference,
         },
     }

@@ -87,7 +87,7 @@ def _save_figures(made: Report, folder: Path, formats: tuple[str, ...]) -> list[
     Args:
         made: the report.
         folder: folder for the files.
-        formats: "png", "svg" or both.
+        formats: any of "png", "svg" and "pdf".
 
     Returns:
         The files.

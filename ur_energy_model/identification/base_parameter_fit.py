@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -46,6 +46,7 @@ from ur_energy_model.identification.torque_fit import (
     Verification,
     torque_rows,
 )
+from ur_energy_model.model.regressor import MOTOR_INERTIA
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import FIRST_MOMENT, MASS, TENSOR
 from ur_energy_model.typing import Array, Progress
@@ -70,6 +71,8 @@ class BaseParameters(TorqueFit):
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
         consistent_difference: RMS difference of the torques by `consistent` and by `values`
             on the fitted data [n], N m.
+        rigid_difference: the same without the motor inertias of `consistent`, which formats
+            such as URDF do not have [n], N m.
     """
 
     regressor: BaseRegressor
@@ -78,6 +81,7 @@ class BaseParameters(TorqueFit):
     consistent: Array
     consistent_rms: Array
     consistent_difference: Array
+    rigid_difference: Array
 
     @property
     def regrouping(self) -> Regrouping:
@@ -179,7 +183,7 @@ class BaseParameterFit:
         """
         rows = self.rows(motion, narrow)
         if rows is not None:
-            self._regression.accumulate(rows)
+            self.add(rows)
 
     def rows(
         self, motion: FilteredMotion, narrow: ParallelFilter | None = None
@@ -195,6 +199,10 @@ class BaseParameterFit:
         columns = self.regressor(motion.q, motion.qd, motion.qdd)
         return torque_rows(motion, columns, torque, narrow, moving_only=measured)
 
+    def add(self, rows: TorqueRows) -> None:
+        """Add the rows of a motion."""
+        self._regression.accumulate(rows)
+
     def solve(self) -> BaseParameters:
         """Fit the accumulated motion.
 
@@ -204,7 +212,11 @@ class BaseParameterFit:
         regression = self._regression
         found = regression.solve()
         consistent = self._consistent(found.values, found.covariance)
-        base_values = self.regressor.regrouping.combination @ consistent
+        combination = self.regressor.regrouping.combination
+        base_values = combination @ consistent
+        full_names = self.regressor.full.names
+        is_motor = np.array([name.startswith(MOTOR_INERTIA) for name in full_names])
+        rigid_values = combination @ np.where(is_motor, 0.0, consistent)
         return BaseParameters(
             **vars(found),
             regressor=self.regressor,
@@ -213,6 +225,7 @@ class BaseParameterFit:
             consistent=consistent,
             consistent_rms=regression.verify(base_values).torque_rms,
             consistent_difference=regression.difference(base_values, found.values),
+            rigid_difference=regression.difference(rigid_values, found.values),
         )
 
     def _consistent(self, values: Array, covariance: Array) -> Array:
@@ -292,6 +305,9 @@ def published_error(
 
 _SAME_MOUNTING = np.radians(1.0)  # largest angle between bags of one mounting [rad]
 _SAME_PAYLOAD = 0.05  # largest difference of the payloads of bags [kg]
+_MOST_KEPT = (
+    100_000_000  # numbers of a regressor that is kept: 0.8 GB, two hours of motion
+)
 
 
 @dataclass(frozen=True)
@@ -308,6 +324,7 @@ class BagBaseParameters:
             for target_moment.
         cutoff: cut-off frequency of the filter, lowest over the bags [Hz].
         warnings: warnings for the user, one line each.
+        rows: torques and base columns of the fitted bags; none unless they were asked for.
     """
 
     parameters: BaseParameters
@@ -317,6 +334,7 @@ class BagBaseParameters:
     published_error: NormalisedError | None
     cutoff: float
     warnings: tuple[str, ...]
+    rows: tuple[TorqueRows, ...] = field(default=(), repr=False)
 
     @property
     def normalised_error(self) -> float:
@@ -334,6 +352,7 @@ def identify_base_parameters(
     torque_source: TorqueSource = "current",
     torque_constant: Array | None = None,
     choose: BaseChoice | None = None,
+    keep_rows: bool = False,
     progress: Progress | None = None,
 ) -> BagBaseParameters:
     """Base parameters from bags of one mounting and payload, and their prediction of held-out ones.
@@ -347,10 +366,12 @@ def identify_base_parameters(
             for arms that measure joint torque).
         torque_constant: motor side [n], N m/A; None for the robot file's.
         choose: names the base columns; None for the usual ones.
+        keep_rows: whether the result has the torques and base columns of the fitted bags,
+            0.1 MB for each second of motion of a six-axis arm.
         progress: called with the finished share and the current step.
 
     Raises:
-        UrEnergyError: unusable bag or too little motion.
+        UrEnergyError: unusable bag, too little motion, or too much to keep its rows.
     """
     effort = TORQUE if torque_source == "measured_torque" else CURRENT
     with ExitStack() as stack:
@@ -366,7 +387,8 @@ def identify_base_parameters(
                 )
         warnings: list[str] = []
         gravity, source = _gravity(recordings, robot, warnings)
-        fits = []
+        fits: list[BaseParameterFit] = []
+        kept = _KeptRows()
         for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
             fit = BaseParameterFit(
                 robot,
@@ -378,7 +400,12 @@ def identify_base_parameters(
             for recording in chosen:
                 narrow = ParallelFilter(recording.cutoff)
                 for motion in recording.motions:
-                    fit.accumulate(motion, narrow)
+                    rows = fit.rows(motion, narrow)
+                    if rows is None:
+                        continue
+                    fit.add(rows)
+                    if keep_rows and not fits:
+                        kept.append(rows)
             fits.append(fit)
         parameters = fits[0].solve()
         if parameters.condition_number > ILL_CONDITIONED:
@@ -396,7 +423,34 @@ def identify_base_parameters(
             ),
             cutoff=min(recording.cutoff for recording in recordings),
             warnings=tuple(warnings),
+            rows=tuple(kept.rows),
         )
+
+
+class _KeptRows:
+    """Rows of the fitted bags, up to a limit.
+
+    Attributes:
+        rows: the rows, in order.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[TorqueRows] = []
+        self._numbers = 0
+
+    def append(self, rows: TorqueRows) -> None:
+        """Append rows.
+
+        Raises:
+            IdentificationError: there are too many.
+        """
+        self._numbers += rows.regressor.values.size
+        if self._numbers > _MOST_KEPT:
+            raise IdentificationError(
+                f"the regressor of these bags has more than {_MOST_KEPT:.0e} numbers; export "
+                "fewer or shorter bags"
+            )
+        self.rows.append(rows)
 
 
 def _gravity(

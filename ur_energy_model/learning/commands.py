@@ -62,12 +62,12 @@ def _checked_figure(options: LearnOptions) -> Path:
     """The file of the picture, after all outputs were checked.
 
     Raises:
-        InputError: the picture is neither PNG nor SVG, or an output exists.
+        InputError: the picture is neither PNG, SVG nor PDF, or an output exists.
     """
     figure = options.figure or options.output.with_suffix(".png")
-    if figure.suffix not in (".png", ".svg"):
-        problem = f"{figure} is neither PNG nor SVG"
-        raise InputError("--figure", problem, "end it in .png or .svg")
+    if figure.suffix not in (".png", ".svg", ".pdf"):
+        problem = f"{figure} is neither PNG, SVG nor PDF"
+        raise InputError("--figure", problem, "end it in .png, .svg or .pdf")
     for path in (options.output, figure):
         check_output(path, overwrite=options.overwrite)
     return figure

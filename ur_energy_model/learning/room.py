@@ -31,7 +31,7 @@ class LearnOptions:
     )
     figure: Path | None = option(
         None,
-        "picture of errors, intervals and versions over time, PNG or SVG "
+        "picture of errors, intervals and versions over time, PNG, SVG or PDF "
         "(default: beside the output)",
         metavar="FILE",
     )

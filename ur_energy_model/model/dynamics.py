@@ -106,6 +106,15 @@ class ArmDynamics:
             parameters.append(np.linalg.solve(transform, in_joint_axes))
         return np.concatenate(parameters)
 
+    def in_joint_frames(self, parameters: Array) -> Array:
+        """Inertial parameters of the bodies in the frames of their joints [n, 10].
+
+        Args:
+            parameters: parameters in the link frames, as of `regressor` [10 n].
+        """
+        bodies = zip(self._to_joint_axes, parameters.reshape(self.dof, 10), strict=True)
+        return np.array([transform @ body for transform, body in bodies])
+
     def payload_regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Torque regressor of a body on the flange [samples, n, 10], flange axes and origin."""
         out = np.empty((len(q), self.dof, 10))

@@ -5,7 +5,7 @@
 
 A chart is described once. Two renderers draw the description: the script of a page
 (assets/charts.js), with tooltips, zoom and the reader's colours, for readers of a page;
-and `report.figures`, as PNG or SVG without a browser, for reports, slides and Markdown,
+and `report.figures`, as PNG, SVG or PDF without a browser, for reports, slides and Markdown,
 which cannot run a script.
 """
 

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Static figures (PNG, SVG) of lines, bars and boxes with matplotlib, from the page's charts.
+"""Static figures (PNG, SVG, PDF) of lines, bars and boxes with matplotlib, from the page's charts.
 
 They are for reports, slides and Markdown, where no script runs. Stacked bars, heat maps,
 intervals, dates and logarithmic axes are on pages only. Figures are objects with an Agg
@@ -63,7 +63,7 @@ def save_chart(
     Args:
         chart: chart of lines, bars or boxes.
         folder: folder of the files; it is created if necessary.
-        formats: "png", "svg" or both.
+        formats: any of "png", "svg" and "pdf".
         name: name of the files without suffix; None for the chart's key.
         dpi: resolution of PNG files.
 
@@ -79,8 +79,8 @@ def save_chart(
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
     with rc_context(_STYLE):
         for path in paths:
-            undated: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(path, dpi=dpi, metadata=undated)  # equal data give equal files
+            # Equal data give equal files.
+            figure.savefig(path, dpi=dpi, metadata=_UNDATED.get(path.suffix, {}))
     return paths
 
 
@@ -130,8 +130,11 @@ _STYLE: Any = {
     "lines.solid_capstyle": "round",
     "svg.fonttype": "none",
     "svg.hashsalt": "ur_energy_model",
+    "pdf.fonttype": 42,  # text stays text, in fonts that publishers accept
 }
 """Matplotlib settings; text is not parsed as mathematics."""
+_UNDATED: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""Metadata of files that would have the date otherwise."""
 
 
 def _sheet(
