@@ -28,11 +28,11 @@ from ur_energy_model.identification.power_structures import (
 )
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import (
+from ur_energy_model.model.friction import Friction
+from ur_energy_model.model.friction_terms import (
     LOAD,
     LOAD_ASYMMETRY,
     REFERENCE_TEMPERATURE,
-    Friction,
 )
 from ur_energy_model.model.generic import GENERIC
 from ur_energy_model.model.model_file import save_model
@@ -161,7 +161,7 @@ def joint_model(
     }
     coefficients = np.append(1.0, friction.values) / constant
     form = np.append(0.0, [own[name] for name in friction.law.parameters]) / constant
-    scaled = scaled_parameters(friction.law.parameters)
+    scaled = scaled_parameters(friction.law)
     source = {name: text[j] for name, text in motor.source.items()}
     resistance = float(motor.winding_resistance[j])
     return JointModel(

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.model.friction import (
-    LAWS,
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction_terms import (
     LOAD,
     LOAD_ASYMMETRY,
     REFERENCE_TEMPERATURE,
-    Friction,
     temperature_factor,
 )
 from ur_energy_model.simulation.arm_constants import constants
@@ -82,10 +81,10 @@ def power_law(speed: Array, torque: Array) -> tuple[float, float, float]:
         speed: [m], rad/s.
         torque: friction at these speeds [m], N m.
     """
-    least, _, most = LAW.shape["exponent"]
+    limits = LAW.shape["exponent"]
     best = np.inf
     found = (0.0, 0.0, 0.0)
-    for exponent in np.arange(least, most, 0.01):
+    for exponent in np.arange(limits.low, limits.high, 0.01):
         columns = (
             np.stack([np.ones_like(speed), speed**exponent], axis=1) / torque[:, None]
         )

@@ -106,6 +106,10 @@ class Option:
             refuse the one in place of the other; "" where it does not matter.
         offered: words that the completion of a shell offers, beside which others are
             allowed.
+        used_by: "module:function" that uses each value where a command or node starts,
+            before anything else does, such as a file that adds choices to other options;
+            "" for none. The value of such a ROS parameter cannot be changed later.
+        more_from: name of the option, with `used_by`, whose files add choices; "" for none.
     """
 
     name: str
@@ -132,6 +136,13 @@ class Option:
     needed: bool = False
     holds: str = ""
     offered: Callable[[], Sequence[str]] | None = None
+    used_by: str = ""
+    more_from: str = ""
+
+    @property
+    def elsewhere(self) -> Option:
+        """The option for programs that do not use files with further choices (`more_from`)."""
+        return replace(self, allowed=()) if self.more_from else self
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ur_energy_model.errors import optional_import
+from ur_energy_model.options import Option
 
 PACKAGE = "ur_energy_model"
 _FOLDER = Path(__file__).parent
@@ -218,6 +219,24 @@ def loaded(place: str) -> Any:
     module, _, attribute = place.partition(":")
     with optional_import():
         return getattr(import_module(module), attribute)
+
+
+def use_values(option: Option, value: Any) -> None:
+    """Use the value of an option, or each of its values, as the table says (`Option.used_by`).
+
+    Args:
+        option: the option.
+        value: value in the type of the table's field.
+
+    Raises:
+        UrEnergyError: a value cannot be used.
+    """
+    if not option.used_by:
+        return
+    use = loaded(option.used_by)
+    for each in value if option.many else (value,):
+        if each is not None:
+            use(each)
 
 
 class Given:

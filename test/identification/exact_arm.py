@@ -13,7 +13,8 @@ from scipy.signal import lfilter
 
 from test.identification.conftest import smooth_motion
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import LAWS, FrictionLaw, OperatingPoint
+from ur_energy_model.model.friction import LAWS, FrictionLaw
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.bag.writer import BagWriter

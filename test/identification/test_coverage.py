@@ -18,7 +18,7 @@ from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.controller_constants import CALIBRATION_ERROR
 from ur_energy_model.model.drives import JointModel
-from ur_energy_model.model.friction import OperatingPoint
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import load_robot
 
 Scores = dict[str, np.ndarray]

@@ -24,7 +24,8 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import LAWS, FrictionLaw, Term
+from ur_energy_model.model.friction import LAWS, FrictionLaw
+from ur_energy_model.model.friction_terms import Term
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD

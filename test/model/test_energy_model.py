@@ -46,11 +46,11 @@ def test_standard_deviations_follow_the_parameters() -> None:
             mean = np.append(1.0, joint.friction.values) / joint.torque_constant
             value = random.multivariate_normal(mean, joint.current_covariance)
             value *= random.normal(1.0, PREDICTION_ERROR)
-            names = joint.friction.law.parameters
+            law = joint.friction.law
             level = np.sqrt(COMMON_FRICTION) * common
             level += np.sqrt(1 - COMMON_FRICTION) * random.standard_normal()
-            value[1:] *= np.where(scaled_parameters(names), 1.0 + spread[j] * level, 1.0)
-            parameters = dict(zip(names, value[1:] / value[0], strict=True))
+            value[1:] *= np.where(scaled_parameters(law), 1.0 + spread[j] * level, 1.0)
+            parameters = dict(zip(law.parameters, value[1:] / value[0], strict=True))
             joints.append(
                 replace(
                     joint,
@@ -95,7 +95,7 @@ def test_a_session_scales_friction_and_replaces_standby() -> None:
         SESSION.friction_scale, model.joints, here.joints, strict=True
     ):
         values = before.friction.values
-        factor = np.where(scaled_parameters(before.friction.law.parameters), scale, 1.0)
+        factor = np.where(scaled_parameters(before.friction.law), scale, 1.0)
         np.testing.assert_allclose(after.friction.values, factor * values)
     qd = np.full((1, N), 0.5)
     still = np.zeros((1, N))

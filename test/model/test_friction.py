@@ -13,9 +13,9 @@ from ur_energy_model.model.friction import (
     Friction,
     FrictionBank,
     FrictionLaw,
-    OperatingPoint,
     coulomb_viscous_fit,
 )
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.presliding import RETAINED, presliding
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])

@@ -19,7 +19,7 @@ from ur_energy_model.interrupts import (
     leave_closed_terminal,
     raised_once,
 )
-from ur_energy_model.rooms import loaded
+from ur_energy_model.rooms import loaded, use_values
 
 if TYPE_CHECKING:
     from ur_energy_model.cli.parser import Call
@@ -77,9 +77,13 @@ def _outcome(call: Call, name: str) -> int:
         EndRequest: the terminal of this process was closed.
     """
     from ur_energy_model.cli.kinds import check_kinds
+    from ur_energy_model.cli.options import options_of_tables
+    from ur_energy_model.cli.parser import command_tables
 
     try:
         check_kinds(call)
+        for option in options_of_tables(command_tables(call.command)):
+            use_values(option, call.values[option.name])
         with optional_import():
             loaded(call.command.run)(call.given)
         sys.stdout.flush()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from ur_energy_model.cli.listing import HELP, PROGRAM, refuse
 from ur_energy_model.cli.options import add_options, options_of_tables, stated_values
 from ur_energy_model.cli.output import WIDTH
-from ur_energy_model.cli.tables import SUBJECT_HEADINGS
+from ur_energy_model.cli.tables import SUBJECT_HEADINGS, FrictionLawOptions
 from ur_energy_model.options import Option, suggestion, table_of
 from ur_energy_model.rooms import Command, Given, NoOptions, loaded, tables_of
 
@@ -31,6 +31,8 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "duration": ("duration", "period", "cycle-time"),
 }
 """Names that other programs or commands have for options."""
+_WITH_LAWS = ("model", "models", "friction law")
+"""What options of commands hold that friction laws of users are needed for."""
 _PLACE = re.compile(r"[a-z_.]+:\w+")
 """Notes of a command that are made by a function, instead of a text."""
 
@@ -78,8 +80,14 @@ def call_of(command: Command, words: Sequence[str]) -> Call:
 
 
 def command_tables(command: Command) -> tuple[type, ...]:
-    """The tables of a command: its own, and those that extensions of its subjects add."""
-    return tables_of(command.options, command.subjects)
+    """The tables of a command: its own, and those that extensions of its subjects add.
+
+    Commands that read models get the files of the laws that these models may have.
+    """
+    tables = tables_of(command.options, command.subjects)
+    if any(option.holds in _WITH_LAWS for option in options_of_tables(tables)):
+        return (*tables, FrictionLawOptions)
+    return tables
 
 
 class Parser(argparse.ArgumentParser):

@@ -355,6 +355,31 @@ class SurroundingsOptions:
     )
 
 
+# Friction laws of users.
+
+
+def friction_laws_option(**named: Any) -> Any:
+    """--friction-laws, files of Python code, which are run before anything else is done."""
+    return option(
+        (),
+        "Python file with friction laws of your own, which is run (may be repeated)",
+        metavar="LAWS.py",
+        used_by="ur_energy_model.model.friction_files:load_friction_laws",
+        **named,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrictionLawOptions:
+    """Options of commands that read models, whose friction laws may be the user's.
+
+    Attributes:
+        friction_laws: files of friction laws, whose laws are known once a command begins.
+    """
+
+    friction_laws: tuple[Path, ...] = friction_laws_option()
+
+
 # The table of `ur_energy identify`, to which rooms add; they use its options.
 
 
@@ -405,6 +430,7 @@ class IdentifyOptions:
         "cross-validation",
         metavar="LAW",
         offered=_friction_laws,
+        holds="friction law",
     )
     power_model: str = option(
         "physical",

@@ -54,7 +54,7 @@ class FrictionSplit:
         # Of each joint: currents of scale, tilt and the rest per friction term [p, 3], A.
         self._weights = []
         for joint in model.joints:
-            level, tilt = friction_directions(joint.friction.law.parameters)
+            level, tilt = friction_directions(joint.friction.law)
             currents = joint.friction.values / joint.torque_constant
             shares = np.stack([level, tilt, 1.0 - level], axis=1)
             self._weights.append(shares * currents[:, None])

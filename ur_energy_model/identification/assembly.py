@@ -186,7 +186,7 @@ def _joint_model(
     """
     names = fit.friction.law.parameters
     sizes = np.abs(fit.friction.values)
-    varying = np.where(scaled_parameters(names), friction_spread * sizes, 0.0)
+    varying = np.where(scaled_parameters(fit.friction.law), friction_spread * sizes, 0.0)
     friction_std = np.hypot([fit.friction_std[name] for name in names], varying)
     std = {
         "reflected_inertia": float(inertia.std[j]),

@@ -16,15 +16,14 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.least_squares import Prior, Solution, solve
 from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import (
-    LAWS,
-    LOAD,
+from ur_energy_model.model.friction import LAWS, FrictionBank, FrictionLaw
+from ur_energy_model.model.friction_files import is_own
+from ur_energy_model.model.friction_terms import (
     LOAD_ASYMMETRY,
     REFERENCE_TEMPERATURE,
-    FrictionBank,
-    FrictionLaw,
     OperatingPoint,
     Term,
+    TypicalFriction,
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import scaled_parameters
@@ -69,7 +68,7 @@ class FrictionCandidate(NamedTuple):
 
     def scaled(self, width: int) -> Mask:
         """Coefficients [width] of (1/k_t, friction parameters / k_t, ...) that a session scales."""
-        own = scaled_parameters(self.law.parameters)
+        own = scaled_parameters(self.law)
         return np.pad(own, (1, width - 1 - len(own)))
 
 
@@ -93,7 +92,8 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
         return tuple(_candidates_of(LAWS[friction]))
     found: list[FrictionCandidate] = []
     for name, law in LAWS.items():
-        if name in AUTOMATIC and (warm or not law.uses_temperature):
+        is_tried = name in AUTOMATIC or is_own(law)
+        if is_tried and (warm or not law.uses_temperature):
             found += _candidates_of(law)
     return tuple(found)
 
@@ -101,9 +101,11 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
 def _candidates_of(law: FrictionLaw) -> list[FrictionCandidate]:
     """A law with all combinations of the values that are tried for its shape constants."""
     grids = []
-    for low, default, high in law.shape.values():
-        is_fixed = low == high
-        grids.append([default] if is_fixed else np.geomspace(low, high, _GRID).tolist())
+    for constant in law.shape.values():
+        values = [constant.default]
+        if not constant.is_fixed:
+            values = np.geomspace(constant.low, constant.high, _GRID).tolist()
+        grids.append(values)
     shapes = [dict(zip(law.shape, values, strict=True)) for values in product(*grids)]
     return [FrictionCandidate(law, shape) for shape in shapes]
 
@@ -243,13 +245,9 @@ LOAD_ASYMMETRY_SPREAD = 0.01
 """Half the difference of load friction between both directions of power flow; gear
 catalogues state a few percent less efficiency for strain-wave gears driven by the
 load."""
-_LOAD_SPREAD = 0.2  # spread of load friction, as a share of the load
 _NEGLIGIBLE = 1e-6  # least size of a term of a law, and asymmetry without torque constant
 _WARM = REFERENCE_TEMPERATURE + 10.0
 """Temperature at which terms of friction laws have their usual size [degC]."""
-_ASYMMETRY = 0.03
-"""Half the difference of friction forwards and backwards over Coulomb friction: up to 3.2
-% in the factory calibration of a UR5e, up to 3 % in recordings of a UR10e."""
 _COULOMB_SHARE = 0.04  # joint-side Coulomb friction over the rated torque
 _VISCOUS_SHARE = 0.028  # joint-side viscous friction over the rated torque [s/rad]
 _FORM = 0.02
@@ -261,12 +259,11 @@ _LEAST = 1e-9  # least error of a coefficient, in its unit
 def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     """Prior of (1/k_t, friction parameters / k_t) of one joint.
 
-    Torque constant from the robot file. Friction, motor side, from factory no-load
-    calibrations of UR5e joints, and wide: joint-side Coulomb friction near 4 % of the
-    rated torque and viscous friction near 2.8 % per rad/s, on the large and the small
-    size alike. Without a rated torque there is no prior of friction but for the asymmetry
-    of load friction, and without a torque constant none of anything but what the currents
-    cannot separate from it.
+    Torque constant from the robot file. Friction, motor side, from the starting values of
+    the law's terms (`Term.start`). Without a rated torque there is no prior of friction
+    but for values that do not depend on the joint, and for the asymmetry of load friction.
+    Without a torque constant there is none of anything but what the currents cannot
+    separate from it.
 
     Args:
         robot: the arm.
@@ -277,45 +274,72 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
         Prior of the 1 + p coefficients, as of `JointModel.current_coefficients`.
     """
     constant = robot.torque_constant[j]
-    ratio = robot.gear_ratio[j]
-    rated = robot.max_torque[j]
     known = bool(np.isfinite(constant))
-    coulomb = _COULOMB_SHARE * rated / ratio
-    viscous = _VISCOUS_SHARE * rated / ratio**2
-    fastest = ratio * robot.max_velocity[j]
-    table = {  # mean and standard deviation between arms
-        "viscous": (viscous, viscous),
-        "coulomb": (coulomb, coulomb),
-        "coulomb_direct": (coulomb, coulomb),
-        "coulomb_reverse": (coulomb, coulomb),
-        "stribeck": (0.0, coulomb),
-        "power": (viscous * ratio, viscous * ratio),
-        "rise": (0.5 * coulomb, coulomb),
-        "coulomb_asymmetry": (0.0, _ASYMMETRY * coulomb),
-        LOAD: (0.0, _LOAD_SPREAD),
-        "square": (0.0, viscous / fastest),
-        "cubic": (0.0, viscous / fastest**2),
-        "viscous_temperature": (0.0, 0.05 * viscous),
-        "power_temperature": (0.0, 0.05 * viscous * ratio),
-    }
-    # A term without an entry is as wide as Coulomb friction: at half of what the joint
+    starts = _starts(robot, law, j) if known else _unknown_starts(law)
+    if LOAD_ASYMMETRY in law.terms:
+        starts[LOAD_ASYMMETRY] = (0.0, LOAD_ASYMMETRY_SPREAD if known else _NEGLIGIBLE)
+    # The coefficients are 1 for the load and the friction parameters, all over k_t.
+    of_load = (1.0, TORQUE_CONSTANT_SPREAD) if known else (0.0, np.inf)
+    mean, std = np.array([of_load, *(starts[name] for name in law.parameters)]).T
+    scale = constant if known else 1.0
+    return Prior(mean / scale, std / scale)
+
+
+def typical_friction(robot: RobotDescription, j: int) -> TypicalFriction:
+    """Friction that a joint of its size typically has; NaN without a rated torque.
+
+    From factory no-load calibrations of UR5e joints: joint-side Coulomb friction near 4 %
+    of the rated torque and viscous friction near 2.8 % per rad/s, on the large and the
+    small size alike.
+
+    Args:
+        robot: the arm.
+        j: index of the joint, from 0.
+    """
+    ratio = float(robot.gear_ratio[j])
+    rated = float(robot.max_torque[j])
+    return TypicalFriction(
+        coulomb=_COULOMB_SHARE * rated / ratio,
+        viscous=_VISCOUS_SHARE * rated / ratio**2,
+        gear_ratio=ratio,
+        fastest=ratio * float(robot.max_velocity[j]),
+    )
+
+
+def _unknown_starts(law: FrictionLaw) -> dict[str, tuple[float, float]]:
+    """No starting values: those of a joint whose torque constant is not known."""
+    return dict.fromkeys(law.parameters, (0.0, np.inf))
+
+
+def _starts(
+    robot: RobotDescription, law: FrictionLaw, j: int
+) -> dict[str, tuple[float, float]]:
+    """Starting value of each parameter and its standard deviation, motor side.
+
+    Args:
+        robot: the arm.
+        law: friction law.
+        j: index of the joint, from 0.
+    """
+    typical = typical_friction(robot, j)
+    starts = _unknown_starts(law)
+    for name, term in law.terms.items():
+        if isinstance(term.start, tuple):
+            starts[name] = term.start
+    if not np.isfinite(typical.coulomb):
+        return starts
+    # A term without a start is as wide as Coulomb friction: at half of what the joint
     # can do.
     speed = 0.5 * robot.max_velocity[[j]]
     load = 0.5 * robot.max_torque[[j]]
-    middle = OperatingPoint(speed, load, ratio, _WARM)
-    usual = {name: default for name, (_, default, _) in law.shape.items()}
-    if known and np.isfinite(rated):
-        sizes = np.maximum(np.abs(law.regressor(middle, usual)[0]), _NEGLIGIBLE)
-        for name, size in zip(law.parameters, sizes, strict=True):
-            table.setdefault(name, (0.0, coulomb / size))
-    else:
-        table = dict.fromkeys(law.parameters, (0.0, np.inf))
-    table[LOAD_ASYMMETRY] = (0.0, LOAD_ASYMMETRY_SPREAD if known else _NEGLIGIBLE)
-    # The coefficients are 1 for the load and the friction parameters, all over k_t.
-    of_load = (1.0, TORQUE_CONSTANT_SPREAD) if known else (0.0, np.inf)
-    mean, std = np.array([of_load, *(table[name] for name in law.parameters)]).T
-    scale = constant if known else 1.0
-    return Prior(mean / scale, std / scale)
+    middle = OperatingPoint(speed, load, typical.gear_ratio, _WARM)
+    sizes = np.maximum(np.abs(law.regressor(middle, law.default_shape)[0]), _NEGLIGIBLE)
+    for (name, term), size in zip(law.terms.items(), sizes.tolist(), strict=True):
+        if term.start is None:
+            starts[name] = (0.0, typical.coulomb / size)
+        elif not isinstance(term.start, tuple):
+            starts[name] = term.start(typical)
+    return starts
 
 
 def known_prior(model: EnergyModel, j: int) -> Prior:
@@ -337,7 +361,7 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
     covariance[LOAD_COEFFICIENT] = 0.0
     covariance[:, LOAD_COEFFICIENT] = 0.0
     covariance[LOAD_COEFFICIENT, LOAD_COEFFICIENT] = (TORQUE_CONSTANT_SPREAD * load) ** 2
-    scaled = scaled_parameters(joint.friction.law.parameters)
+    scaled = scaled_parameters(joint.friction.law)
     spread = float(model.session.friction_std[j]) * np.where(scaled, friction, 0.0)
     scale = np.append(0.0, spread)
     floor = np.append(0.0, np.abs(friction) * _FORM + _LEAST)

@@ -64,7 +64,8 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import Friction, OperatingPoint
+from ur_energy_model.model.friction import Friction
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import time_blocks

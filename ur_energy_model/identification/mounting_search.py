@@ -26,7 +26,7 @@ from ur_energy_model.identification.recording import SessionData
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS
 from ur_energy_model.identification.torque_constants import ARM_SPREAD
-from ur_energy_model.model.friction import SMOOTHING
+from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup, inertial_parameters
 from ur_energy_model.typing import Array

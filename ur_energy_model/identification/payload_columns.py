@@ -25,7 +25,8 @@ from ur_energy_model.model.energy_model import (
     EnergyModel,
     PayloadCalibration,
 )
-from ur_energy_model.model.friction import SMOOTHING, FrictionBank
+from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, MASS, TENSOR, Setup, entries_of
 from ur_energy_model.typing import Array, Mask

@@ -47,7 +47,7 @@ from ur_energy_model.model.energy_model import (
     EnergyModel,
     PayloadCalibration,
 )
-from ur_energy_model.model.friction import LOAD
+from ur_energy_model.model.friction_terms import LOAD
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import (
     COUNT,

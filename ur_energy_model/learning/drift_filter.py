@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.model.friction import REFERENCE_TEMPERATURE
+from ur_energy_model.model.friction_terms import REFERENCE_TEMPERATURE
 from ur_energy_model.typing import Array, Indices
 
 DAY = 86400.0  # s

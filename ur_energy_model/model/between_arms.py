@@ -286,7 +286,7 @@ def friction_of_another_arm(
     noise = _friction_noise(own, terms, spread)
     columns = _friction_terms(own, kind.friction, rated, temperature)
     values = kind.friction.values
-    scaled = scaled_parameters(names)
+    scaled = scaled_parameters(kind.friction.law)
     of_level = level * np.where(scaled, values, 0.0)
     form = kind.torque_constant * np.sqrt(np.maximum(_form_variance(kind), 0.0))
     whole = np.outer(of_level, of_level) + np.diag(np.square(form))
@@ -324,7 +324,7 @@ def _friction_noise(own: JointModel, terms: Array, spread: float) -> Array:
     values = own.friction.values
     torque = terms @ values
     slopes = friction_slopes(own, terms) @ own.current_root
-    scaled = scaled_parameters(own.friction.law.parameters)
+    scaled = scaled_parameters(own.friction.law)
     varying = spread * (terms @ np.where(scaled, values, 0.0))
     noise = slopes @ slopes.T + np.outer(varying, varying)
     return np.asarray(noise + np.diag(np.square(_FORM_ERROR * torque) + 1e-12))

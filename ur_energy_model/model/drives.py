@@ -139,7 +139,7 @@ class JointModel:
             factor: factor for all parameters of this part, or for each parameter of the law [p].
         """
         names = self.friction.law.parameters
-        factors = np.where(scaled_parameters(names), factor, 1.0)
+        factors = np.where(scaled_parameters(self.friction.law), factor, 1.0)
         covariance = self.current_covariance
         if covariance.size:
             of_coefficients = np.append(1.0, factors)
@@ -431,7 +431,7 @@ class Drives:
         for j, (joint, errors) in enumerate(
             zip(self._joints, constant_errors, strict=True)
         ):
-            names = joint.friction.law.parameters
+            law = joint.friction.law
             root = joint.current_root
             # Change of the coefficients per relative change of k_t.
             response = np.zeros(len(root))
@@ -446,9 +446,9 @@ class Drives:
                     root = square_root(load.with_deviation(np.sqrt(left)))
                 if anchored:
                     # Friction currents measured in the session do not change with k_t.
-                    response[FRICTION_COEFFICIENTS][scaled_parameters(names)] = 0.0
-            usual = joint.friction.values / session.friction_factors(j, names)
-            directions = (usual * friction_directions(names)).T / joint.torque_constant
+                    response[FRICTION_COEFFICIENTS][scaled_parameters(law)] = 0.0
+            usual = joint.friction.values / session.friction_factors(j, law)
+            directions = (usual * friction_directions(law)).T / joint.torque_constant
             of_session = directions @ roots[j]
             shared = np.outer(response, errors)
             # The joints have a part of the scale of their friction in common, no tilt.

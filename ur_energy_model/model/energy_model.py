@@ -295,8 +295,8 @@ class EnergyModel:
         now = self.session
         joints = list[JointModel]()
         for j, joint in enumerate(self.joints):
-            names = joint.friction.law.parameters
-            factors = session.friction_factors(j, names) / now.friction_factors(j, names)
+            law = joint.friction.law
+            factors = session.friction_factors(j, law) / now.friction_factors(j, law)
             joints.append(joint.with_friction_scaled(factors))
         bus = replace(self.bus, standby=session.standby)
         return replace(self, joints=tuple(joints), bus=bus, anchored=session)

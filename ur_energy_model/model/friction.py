@@ -3,207 +3,38 @@
 
 """Friction laws, and friction as a law with parameter values.
 
-A law is a list of terms; a term is a function of the operating point, and its parameter
-is the motor-side torque per unit of that function. Every law is therefore fitted by
-linear least squares. The few nonlinear constants (smoothing speed, Stribeck speed,
+A law is a list of terms (`friction_terms`), each with a parameter. Every law is therefore
+fitted by linear least squares. The few nonlinear constants (smoothing speed, Stribeck speed,
 reference temperature) are the law's shape, which a bounded outer search determines.
 
 Laws: power-flow Coulomb (Clochiatti et al., Robotica 2024, eq. 10-18), Coulomb-viscous
 with tanh (Raviola et al., RAAD 2021), with sign (Machines 2024, 12(9), 595), Stribeck,
-load-dependent, power-law, velocity-polynomial and temperature-dependent ones.
+load-dependent, power-law, velocity-polynomial and temperature-dependent ones. Laws of
+users are the same records, in files of their own (`friction_files`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.friction_terms import (
+    CONSTANTS,
+    LOAD,
+    LOAD_ASYMMETRY,
+    SMOOTHING,
+    TERMS,
+    OperatingPoint,
+    Shape,
+    ShapeConstant,
+    Term,
+)
 from ur_energy_model.typing import Array
-
-SMOOTHING = 1e-3
-"""Speed around which Coulomb friction changes its sign smoothly, joint side [rad/s]."""
-LOAD = "load"
-"""Parameter of laws with load friction: friction per unit of load, averaged over both
-directions of the power flow."""
-LOAD_ASYMMETRY = "load_asymmetry"
-"""Parameter of laws with load friction: its excess over the average while the motor
-drives the load, per unit of load. Currents alone do not separate it from the torque
-constant."""
-REFERENCE_TEMPERATURE = 35.0
-"""Temperature that the parameters of temperature-dependent laws refer to [degC]."""
-
-# Terms of friction laws: functions of speed, load and temperature.
-
-Shape = Mapping[str, "float | Array"]  # shape constants by name, scalars or one per joint
-
-
-@dataclass(frozen=True)
-class OperatingPoint:
-    """Quantities that friction depends on, of one joint [samples] or of k joints [samples, k].
-
-    Attributes:
-        speed: joint side [samples] or [samples, k], rad/s.
-        load: torque at the joint without friction, joint side, same shape, N m.
-        gear_ratio: motor turns per joint turn, scalar or [k].
-        temperature: temperature of the joint, broadcasts with speed, degC; None if
-            unknown.
-        temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if
-            unknown.
-        direction: direction of Coulomb friction between -1 and 1 (see `presliding`), same
-            shape as speed; None or NaN entries derive it from the speed.
-    """
-
-    speed: Array
-    load: Array
-    gear_ratio: float | Array
-    temperature: Array | float | None = None
-    temperature_model: Array | None = None
-    direction: Array | None = None
-
-    @property
-    def motor_speed(self) -> Array:
-        """Speed of the motor, in the shape of `speed`, rad/s."""
-        return self.gear_ratio * self.speed
-
-    def directed(self, from_speed: Array) -> Array:
-        """The direction of Coulomb friction, `from_speed` where it is unknown.
-
-        Args:
-            from_speed: direction by the speed, between -1 and 1, in the shape of `speed`.
-        """
-        if self.direction is None:
-            return from_speed
-        return np.where(np.isnan(self.direction), from_speed, self.direction)
-
-    def coulomb(self, shape: Shape) -> Array:
-        """Direction of motion, smoothed around standstill."""
-        return self.directed(np.asarray(np.tanh(self.speed / shape["smoothing"])))
-
-    def power(self, shape: Shape) -> Array:
-        """`coulomb` times a power of the joint speed."""
-        return np.asarray(self.coulomb(shape) * np.abs(self.speed) ** shape["exponent"])
-
-    def warmth(self, shape: Shape) -> Array | float:
-        """Temperature above the reference [K]; zero if it is unknown."""
-        if self.temperature is None:
-            return 0.0
-        return np.asarray(self.temperature) - shape["reference_temperature"]
-
-    def temperature_factor(self, shape: Shape) -> Array | float:
-        """Friction at the temperature over friction at the reference; one where unknown."""
-        if self.temperature is None or self.temperature_model is None:
-            return 1.0
-        reference = shape["reference_temperature"]
-        return temperature_factor(self.temperature_model, self.temperature, reference)
-
-
-def temperature_factor(
-    model: Array, temperature: Array | float, reference: Array | float
-) -> Array:
-    """Friction at a temperature over friction at the reference, a*exp(b*T) + c*exp(d*T).
-
-    Controller configurations contain the four numbers without an explanation; this
-    interpretation is plausible (friction of a warm joint halves from 20 to 60 degC).
-    """
-    a, b, c, d = model
-
-    def level(at: Array | float) -> Array:
-        warmth = np.asarray(at)
-        return np.asarray(a * np.exp(b * warmth) + c * np.exp(d * warmth))
-
-    return np.asarray(level(temperature) / level(reference))
-
-
-@dataclass(frozen=True)
-class Term:
-    """One term of a law.
-
-    Attributes:
-        unit: unit of its parameter.
-        function: motor-side torque per unit of the parameter [samples, ...].
-        uses: names of the shape constants that it depends on.
-    """
-
-    unit: str
-    function: Callable[[OperatingPoint, Shape], Array]
-    uses: tuple[str, ...] = ("smoothing",)
-
-    def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
-        """Values [samples, ...]."""
-        return self.function(point, shape)
-
-
-_TERMS: dict[str, Term] = {
-    "viscous": Term("N m s/rad", lambda point, _: point.motor_speed, ()),
-    "coulomb": Term("N m", OperatingPoint.coulomb),
-    # Coulomb friction while the motor drives the load, and while the load drives the
-    # motor.
-    "coulomb_direct": Term(
-        "N m",
-        lambda point, s: np.where(point.speed * point.load > 0, point.coulomb(s), 0.0),
-    ),
-    "coulomb_reverse": Term(
-        "N m",
-        lambda point, s: np.where(point.speed * point.load > 0, 0.0, point.coulomb(s)),
-    ),
-    # Decreases with the square of the speed (Gaussian).
-    "stribeck": Term(
-        "N m",
-        lambda point, s: (
-            point.coulomb(s) * np.exp(-((point.speed / s["stribeck_speed"]) ** 2))
-        ),
-        ("smoothing", "stribeck_speed"),
-    ),
-    "power": Term("N m", OperatingPoint.power, ("smoothing", "exponent")),
-    # Of grease that thins with shear: viscous well below the pace, constant above.
-    "rise": Term(
-        "N m",
-        lambda point, s: -point.coulomb(s) * np.expm1(-np.abs(point.speed) / s["pace"]),
-        ("smoothing", "pace"),
-    ),
-    # Half the excess of friction forwards over friction backwards.
-    "coulomb_asymmetry": Term("N m", lambda point, s: np.abs(point.coulomb(s))),
-    LOAD: Term(
-        "1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio
-    ),
-    # The sign of the speed times the sign of the power flow times |load| is the load.
-    LOAD_ASYMMETRY: Term("1", lambda point, _: point.load / point.gear_ratio, ()),
-    "square": Term(
-        "N m s^2/rad^2",
-        lambda point, _: point.motor_speed * np.abs(point.motor_speed),
-        (),
-    ),
-    "cubic": Term("N m s^3/rad^3", lambda point, _: point.motor_speed**3, ()),
-    "viscous_temperature": Term(
-        "N m s/rad/K",
-        lambda point, s: point.motor_speed * point.warmth(s),
-        ("reference_temperature",),
-    ),
-    "power_temperature": Term(
-        "N m/K",
-        lambda point, s: point.power(s) * point.warmth(s),
-        ("smoothing", "exponent", "reference_temperature"),
-    ),
-}
-"""Usual term of each linear parameter."""
-PARAMETER_UNITS: dict[str, str] = {name: term.unit for name, term in _TERMS.items()}
-"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint
-side."""
-
-_SHAPES: dict[str, tuple[float, float, float, str]] = {
-    "smoothing": (SMOOTHING, SMOOTHING, SMOOTHING, "rad/s"),
-    "stribeck_speed": (0.02, 0.2, 0.5, "rad/s"),
-    "exponent": (0.3, 0.6, 0.95, "1"),
-    "pace": (0.05, 0.3, 1.5, "rad/s"),
-    "reference_temperature": (*(REFERENCE_TEMPERATURE,) * 3, "degC"),
-}
-"""Lowest, default and highest value of the shape constants, and their units."""
-SHAPE_UNITS: dict[str, str] = {name: unit for name, (*_, unit) in _SHAPES.items()}
-"""Units of the shape constants; speeds are joint side."""
 
 
 @dataclass(frozen=True)
@@ -214,27 +45,32 @@ class FrictionLaw:
         name: name of the law in `--friction` and in the model file.
         description: description in one line.
         terms: terms of the law by parameter name.
+        constants: shape constants of the law's own; those of the package, CONSTANTS, need
+            not be there.
     """
 
     name: str
     description: str
     terms: Mapping[str, Term]
+    constants: Mapping[str, ShapeConstant] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by name."""
+        """Pickled by name: terms have functions, which cannot be pickled."""
         return _law_named, (self.name,)
 
     @cached_property
-    def shape(self) -> dict[str, tuple[float, float, float]]:
-        """Lowest, default and highest value of each shape constant; equal bounds mean fixed."""
+    def shape(self) -> dict[str, ShapeConstant]:
+        """The shape constants that the terms use, the package's first."""
         used: set[str] = set()
         for term in self.terms.values():
             used.update(term.uses)
-        found = {}
-        for name, (low, default, high, _) in _SHAPES.items():
-            if name in used:
-                found[name] = (low, default, high)
-        return found
+        known = {**CONSTANTS, **self.constants}
+        return {name: constant for name, constant in known.items() if name in used}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the linear parameters by name, motor side, in regressor order."""
+        return {name: term.unit for name, term in self.terms.items()}
 
     @property
     def uses_temperature(self) -> bool:
@@ -249,7 +85,7 @@ class FrictionLaw:
     @property
     def default_shape(self) -> dict[str, float]:
         """The shape constants' default values."""
-        return {name: default for name, (_, default, _) in self.shape.items()}
+        return {name: constant.default for name, constant in self.shape.items()}
 
     def regressor(self, point: OperatingPoint, shape: Shape) -> Array:
         """Motor-side friction torque per unit parameter, [samples, ..., parameters]."""
@@ -287,19 +123,25 @@ _LAWS = (
      "Coulomb, and viscous scaled by the manufacturer's double exponential of temperature"),
 )  # fmt: skip
 _OTHER_TERMS: dict[tuple[str, str], Term] = {
-    ("sign", "coulomb"): Term(
-        "N m", lambda point, _: point.directed(np.sign(point.speed)), ()
+    ("sign", "coulomb"): replace(
+        TERMS["coulomb"],
+        function=lambda point, _: point.directed(np.sign(point.speed)),
+        uses=(),
     ),
-    ("temperature_exponential", "viscous"): Term(
-        "N m s/rad",
-        lambda point, s: point.motor_speed * point.temperature_factor(s),
-        ("reference_temperature",),
+    ("temperature_exponential", "viscous"): replace(
+        TERMS["viscous"],
+        function=lambda point, s: point.motor_speed * point.temperature_factor(s),
+        uses=("reference_temperature",),
     ),
 }
 """Terms of a law and parameter that replace the usual ones."""
 
 
 def _law_named(name: str) -> FrictionLaw:
+    """A law that was pickled."""
+    if name not in LAWS:
+        problem = "is not there in this process"
+        raise InputError(f"friction law {name}", problem, "load it from a file")
     return LAWS[name]
 
 
@@ -307,11 +149,72 @@ LAWS: dict[str, FrictionLaw] = {
     name: FrictionLaw(
         name,
         description,
-        {key: _OTHER_TERMS.get((name, key), _TERMS[key]) for key in parameters.split()},
+        {key: _OTHER_TERMS.get((name, key), TERMS[key]) for key in parameters.split()},
     )
     for name, parameters, description in _LAWS
 }
-"""Friction laws by name, laws with few parameters first."""
+"""Friction laws by name: the package's, laws with few parameters first, then those that
+`friction_files` has added."""
+
+
+def parameter_units() -> dict[str, str]:
+    """Units of the linear parameters of all laws by name, motor side.
+
+    Parameters of the same name have the same unit in all laws.
+    """
+    units: dict[str, str] = {}
+    for law in LAWS.values():
+        units |= law.units
+    return units
+
+
+def constant_units() -> dict[str, str]:
+    """Units of the shape constants of all laws by name; speeds are joint side."""
+    units = {name: constant.unit for name, constant in CONSTANTS.items()}
+    for law in LAWS.values():
+        units |= {name: constant.unit for name, constant in law.constants.items()}
+    return units
+
+
+class FrictionColumns(NamedTuple):
+    """Columns of friction in a regression of torque, one for each parameter of a law.
+
+    Attributes:
+        names: names of the parameters [p].
+        units: units of the parameters, motor side [p].
+        values: motor-side torque per unit of each parameter [samples, p].
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+
+
+def friction_columns(
+    law: FrictionLaw,
+    speed: Array,
+    load: Array,
+    gear_ratio: float,
+    *,
+    shape: Mapping[str, float] | None = None,
+    temperature: Array | float | None = None,
+) -> FrictionColumns:
+    """Columns of the friction of one joint, to which the friction torque is linear.
+
+    Args:
+        law: friction law, such as LAWS["coulomb_viscous"].
+        speed: speeds of the joint [samples], rad/s.
+        load: torques at the joint without friction, joint side [samples], N m; zeros for
+            laws without terms of the load.
+        gear_ratio: motor turns per joint turn. Columns of the joint side are these ones
+            times the gear ratio.
+        shape: shape constants by name; those that are not given have their defaults.
+        temperature: temperature of the joint, degC, a number or [samples]; None if unknown.
+    """
+    point = OperatingPoint(speed, load, gear_ratio, temperature)
+    constants = {**law.default_shape, **(shape or {})}
+    values = law.regressor(point, constants)
+    return FrictionColumns(law.parameters, tuple(law.units.values()), values)
 
 
 @dataclass(frozen=True)
@@ -320,7 +223,7 @@ class Friction:
 
     Attributes:
         law: law of the friction torque.
-        parameters: values by parameter name, motor side (units: PARAMETER_UNITS).
+        parameters: values by parameter name, motor side (units: those of the law).
         shape: the law's shape constants.
         temperature_model: a, b, c, d of the manufacturer-style model, if the law uses it.
         temperature_range: joint temperatures of the fitted data [degC], None if unknown;
@@ -412,6 +315,12 @@ class _Group:
             known = np.where(np.isnan(known), self.middle, known)
         return np.asarray(np.clip(known, self.low, self.high))
 
+    def value(self, name: str) -> Array:
+        """Values of a parameter [k]; zeros where the law does not have it."""
+        if name not in self.law.terms:
+            return np.zeros(len(self.joints))
+        return self.values[:, self.law.parameters.index(name)]
+
     def torque(self, point: OperatingPoint, names: Sequence[str]) -> Array:
         """Sum of these terms [samples, joints of the group], N m."""
         total: Array | float = 0.0
@@ -476,11 +385,11 @@ class FrictionBank:
             names = group.law.parameters
             free = [name for name in names if name not in (LOAD, LOAD_ASYMMETRY)]
             friction = group.torque(point, free)
-            if LOAD in names:
+            if len(free) < len(names):
                 # The rest of the torque is
                 # load (1 + asymmetry) + share sign(speed) |load|.
-                share = group.values[:, names.index(LOAD)]
-                asymmetry = group.values[:, names.index(LOAD_ASYMMETRY)]
+                share = group.value(LOAD)
+                asymmetry = group.value(LOAD_ASYMMETRY)
                 own = motor_torque[:, group.columns]
                 rest = own - friction
                 forward = np.tanh(point.speed / SMOOTHING) * np.sign(rest)

@@ -10,7 +10,7 @@ their tables, and arrays [n] in the order of the arm as their objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from ur_energy_model import ranges
 from ur_energy_model.formats import Found, Key, Section, table_of, unit
 from ur_energy_model.forms import (
+    ANY,
     ANY_TEXT,
     CHANCE,
     Covariance,
@@ -29,7 +30,6 @@ from ur_energy_model.forms import (
     Number,
     Numbers,
     Scope,
-    one_of,
     whole_number,
 )
 from ur_energy_model.model.cable import Cable
@@ -43,15 +43,17 @@ from ur_energy_model.model.energy_model import (
 )
 from ur_energy_model.model.friction import (
     LAWS,
-    PARAMETER_UNITS,
-    SHAPE_UNITS,
     Friction,
     FrictionLaw,
+    constant_units,
+    parameter_units,
 )
+from ur_energy_model.model.friction_files import FRICTION_LAWS, LawRecord
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import Quantity, YamlTree
+from ur_energy_model.yaml_nodes import excerpt
+from ur_energy_model.yaml_reader import Quantity, YamlTree, with_suggestion
 
 JOINT = "<joint>"
 """Stands for the names of the n joints."""
@@ -134,31 +136,70 @@ _RANGES_OF_SHAPES: dict[str, tuple[float, float, bool]] = {
     "reference_temperature": (ranges.TEMPERATURE.low, ranges.TEMPERATURE.high, False),
 }
 """Lowest and highest value of each shape constant, and whether zero is impossible."""
-_SHAPES = {
-    name: Measured(Quantity(SHAPE_UNITS[name], *limits))
-    for name, limits in _RANGES_OF_SHAPES.items()
-}
-_PARAMETERS = {
-    name: Estimate(Quantity(symbol, -_LARGEST_FRICTION, _LARGEST_FRICTION))
-    for name, symbol in PARAMETER_UNITS.items()
-}
-"""Ranges of the parameters; in laws that only have parameters of `_NOT_NEGATIVE`, they begin at
-zero."""
+_RANGE_OF_OTHER_SHAPES = (0.0, _LARGEST_FRICTION, True)
+"""The same for the shape constants of users' laws."""
+
+
+class _FormsByName(Mapping[str, Form[Any]]):
+    """Forms of values by name; names and units are those of all laws, users' laws included.
+
+    Args:
+        units: returns the units by name.
+        form: makes the form of a value, given its name and unit.
+    """
+
+    def __init__(
+        self, units: Callable[[], dict[str, str]], form: Callable[[str, str], Form[Any]]
+    ) -> None:
+        self._units = units
+        self._form = form
+
+    def __getitem__(self, name: str) -> Form[Any]:
+        return self._form(name, self._units()[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._units())
+
+    def __len__(self) -> int:
+        return len(self._units())
+
+
+def _shape_form(name: str, unit_of_shape: str) -> Form[Any]:
+    """The form of a shape constant."""
+    limits = _RANGES_OF_SHAPES.get(name, _RANGE_OF_OTHER_SHAPES)
+    return Measured(Quantity(unit_of_shape, *limits))
+
+
+def _parameter_form(name: str, unit_of_parameter: str) -> Form[Any]:
+    """The form of a parameter; in laws that only have _NOT_NEGATIVE ones, it begins at zero."""
+    limits = (-_LARGEST_FRICTION, _LARGEST_FRICTION)
+    return Estimate(Quantity(unit_of_parameter, *limits))
+
+
+_SHAPES = _FormsByName(constant_units, _shape_form)
+_PARAMETERS = _FormsByName(parameter_units, _parameter_form)
 
 
 class _Law(Form[FrictionLaw]):
     """A friction law by its name; its parameters and shape constants are further keys."""
 
-    _name = one_of(tuple(LAWS))
-
     def _read(self, tree: YamlTree, scope: Scope) -> FrictionLaw:
-        return LAWS[self._name.read(tree, scope)]
+        name = tree.text()
+        law = LAWS.get(name)
+        if law is None:
+            words = with_suggestion(name, tuple(LAWS))
+            problem = f"'{excerpt(name)}' must be one of {words}"
+            remedy = f"correct it, or give the file of this law with {FRICTION_LAWS}"
+            error = tree.refuse(problem, remedy)
+            error.options = (FRICTION_LAWS,)
+            raise error
+        return law
 
     def _write(self, value: FrictionLaw, scope: Scope) -> str:
         return value.name
 
     def _words(self) -> str:
-        return self._name.words()
+        return f"one of {', '.join(LAWS)}, or a law of your own"
 
 
 def _bind_law(law: FrictionLaw, scope: Scope) -> None:
@@ -192,7 +233,7 @@ def _friction(found: Found) -> tuple[Friction, dict[str, Estimated], str]:
     estimates = found["parameters"]
     if set(law.parameters) <= _NOT_NEGATIVE:
         for name, (value, std, _) in estimates.items():
-            quantity = Quantity(PARAMETER_UNITS[name], 0.0, _LARGEST_FRICTION)
+            quantity = Quantity(law.units[name], 0.0, _LARGEST_FRICTION)
             node = found.nodes["parameters"].mapping()[name].mapping()["value"]
             quantity.check(node, value, -CHANCE * std)
     friction = Friction(
@@ -270,6 +311,75 @@ FRICTION = Section(
         ),
     ),
     _parts_of_friction,
+)
+
+
+LAW = "<law>"
+"""Stands for the names of users' friction laws."""
+LAW_CONSTANT = "<constant>"
+"""Stands for the names of their shape constants."""
+_ANY_NUMBER = Quantity("1", -ANY, ANY)
+
+
+def _law_record(found: Found) -> LawRecord:
+    """The record of a law."""
+    signature = tuple(found["signature"].tolist())
+    return LawRecord(found["file"], found["shape"], signature)
+
+
+def _same_laws(found: Found) -> dict[str, LawRecord]:
+    """The records of laws; refused where a law is not known, or is another one now."""
+    records: dict[str, LawRecord] = found[LAW]
+    for name, record in records.items():
+        problem = record.problem(excerpt(name))
+        if problem is not None:
+            node = found.tree.mapping()[name]
+            error = node.refuse(problem, record.remedy(name))
+            error.options = (FRICTION_LAWS,)
+            raise error
+    return records
+
+
+LAW_RECORDS = Section(
+    _same_laws,
+    (
+        Key(
+            LAW,
+            Section(
+                _law_record,
+                (
+                    Key(
+                        "file", ANY_TEXT, "name of its file, which is never run for that"
+                    ),
+                    Key(
+                        "shape",
+                        _by_name(
+                            LAW_CONSTANT,
+                            Key(
+                                LAW_CONSTANT,
+                                Number(_ANY_NUMBER),
+                                "shape constant",
+                                default=None,
+                                others=".+",
+                            ),
+                        ),
+                        "values at which the signature was computed",
+                    ),
+                    Key(
+                        "signature",
+                        Numbers(_ANY_NUMBER, ("s",)),
+                        "a number for each term, by which another law of this name is "
+                        "noticed",
+                    ),
+                ),
+                lambda record: {**vars(record), "signature": np.array(record.signature)},
+            ),
+            "a law of your own",
+            default=None,
+            others=".+",
+        ),
+    ),
+    lambda records: {LAW: records},
 )
 
 

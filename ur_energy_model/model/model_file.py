@@ -27,12 +27,16 @@ from ur_energy_model.files import write_text
 from ur_energy_model.formats import Found, Key, Section
 from ur_energy_model.forms import ANY_KEYS, TEXT, Constant, Measured, Plain, Schema, Scope
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction_files import law_records
 from ur_energy_model.model.joint_format import (
     CABLE,
     CONTROLLER_CONSTANTS,
     FREE_FIT,
     JOINT,
     JOINTS,
+    LAW,
+    LAW_CONSTANT,
+    LAW_RECORDS,
     LINK_TENSORS,
     PAYLOAD_CALIBRATION,
     SESSIONS,
@@ -139,6 +143,7 @@ def _scope(joints: tuple[str, ...]) -> Scope:
     # A list over the wall's terms has an entry for each state of the control box, and two for
     # the power at the supply and its square.
     names = {JOINT: joints, MODE: tuple(ROBOT_MODES.values()), STATE: STATES}
+    names |= {LAW: (), LAW_CONSTANT: ()}  # any names
     return Scope(names, {"n": len(joints), "w": len(STATES) + 2})
 
 
@@ -181,6 +186,7 @@ def _model(root: YamlTree) -> EnergyModel:
 def _energy_model(found: Found) -> EnergyModel:
     """The model with the values of the keys that were read."""
     setup, source = found.pop("setup")
+    found.pop("friction_laws")  # the joints have them
     return EnergyModel(setup=setup, setup_source=source, **found)
 
 
@@ -192,6 +198,7 @@ def _parts_of_model(model: EnergyModel) -> Mapping[str, Any]:
         **vars(model),
         "setup": (model.setup, model.setup_source),
         "sessions": of_all_joints,
+        "friction_laws": law_records([joint.friction.law for joint in model.joints]),
     }
 
 
@@ -207,6 +214,12 @@ MODEL = Section(
         Key("schema", Schema(SCHEMA), "version of the format"),
         Key("robot", TEXT, "name of the robot description, or path of a robot file"),
         Key("setup", SETUP, "mounting and payload of the recordings"),
+        Key(
+            "friction_laws",
+            LAW_RECORDS,
+            "friction laws of your own that the joints have",
+            default={},
+        ),
         Key("joints", JOINTS, "identified constants by joint"),
         Key(
             "current_delay",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.model.friction import SMOOTHING
+from ur_energy_model.model.friction_terms import SMOOTHING
 from ur_energy_model.typing import Array
 
 STILL_SPEED = 0.01

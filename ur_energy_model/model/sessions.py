@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ur_energy_model.model.controller_constants import CONTROLLER
-from ur_energy_model.model.friction import LOAD, LOAD_ASYMMETRY, FrictionBank
+from ur_energy_model.model.friction import FrictionBank, FrictionLaw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ur_energy_model.model.drives import JointModel
     from ur_energy_model.typing import Array, Mask
 
@@ -120,9 +118,9 @@ class Session:
         root[:, 1, 1] = np.sqrt(1.0 - shared**2) * tilt
         return root
 
-    def friction_factors(self, j: int, names: Sequence[str]) -> Array:
+    def friction_factors(self, j: int, law: FrictionLaw) -> Array:
         """Friction parameters [p] of joint j in this session over the model's parameters."""
-        level, tilt = friction_directions(names)
+        level, tilt = friction_directions(law)
         size = 0.0 if self.friction_tilt is None else float(self.friction_tilt[j])
         factors = np.maximum(self.friction_scale[j] + size * tilt, LEAST_FACTOR)
         return np.where(level > 0, factors, 1.0)
@@ -177,20 +175,20 @@ def begins_session(before: float, time: float) -> bool:
     return not 0.0 <= time - before <= SESSION_GAP
 
 
-def friction_directions(names: Sequence[str]) -> Array:
-    """Relative change of friction parameters per unit of a session's scale and tilt [2, p]."""
-    scaled = scaled_parameters(names)
-    coulomb = np.array([name.startswith(("coulomb", "stribeck")) for name in names])
+def friction_directions(law: FrictionLaw) -> Array:
+    """Relative change of a law's parameters per unit of a session's scale and tilt [2, p]."""
+    scaled = scaled_parameters(law)
+    coulomb = np.array([term.kind == "coulomb" for term in law.terms.values()])
     return np.stack([scaled, np.where(coulomb, COULOMB_TILT, SPEED_TILT) * scaled])
 
 
-def scaled_parameters(names: Sequence[str]) -> Mask:
-    """Which friction parameters vary together from session to session [p].
+def scaled_parameters(law: FrictionLaw) -> Mask:
+    """Which parameters of a law vary together from session to session [p].
 
     Coulomb and speed-dependent friction do (they depend on the lubricant and its
     temperature); the gears' share of the load does not.
     """
-    return np.array([name not in (LOAD, LOAD_ASYMMETRY) for name in names])
+    return np.array([term.kind != "load" for term in law.terms.values()])
 
 
 def friction_slopes(joint: JointModel, terms: Array) -> Array:
@@ -230,7 +228,7 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
     own = np.linalg.norm(friction_slopes(joint, terms) @ joint.current_root, axis=1)
     if joint.source.get("torque_constant") == CONTROLLER:
         own = np.hypot(own, torque * joint.std["torque_constant"] / joint.torque_constant)
-    scaled = scaled_parameters(joint.friction.law.parameters)
+    scaled = scaled_parameters(joint.friction.law)
     varying = terms @ np.where(scaled, values, 0.0)
     return {
         "speed": speed,

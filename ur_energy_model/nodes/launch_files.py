@@ -105,7 +105,7 @@ def parameter_arguments(node: str, *names: str) -> list[LaunchArgument]:
     """
     found: list[LaunchArgument] = []
     for name in names:
-        entry = parameter(node, name)
+        entry = parameter(node, name).elsewhere
         value = entry.parameter
         text = ",".join(value) if isinstance(value, list) else str(value)
         choices = entry.choices
@@ -238,7 +238,7 @@ def changed_parameters(
     for entry in NODES[node]:
         if entry.name not in arguments or entry.name in without:
             continue
-        value = entry.parse(arguments[entry.name])
+        value = entry.elsewhere.parse(arguments[entry.name])
         if value != entry.parameter:
             found[entry.name] = value
     return found
@@ -293,6 +293,7 @@ CORE_LAUNCH_FILES = {
                 f"{_ADDRESS}; required with source:=rtde, unless params_file has it",
             ),
             *parameter_arguments("estimator", "robot_model", "model_file"),
+            *parameter_arguments("estimator", "friction_laws"),
             *COMMON_ARGUMENTS,
             *parameter_arguments("estimator", "source", "bag", "effort_unit"),
             *parameter_arguments("estimator", "tf_prefix", "publish_rate"),
@@ -321,7 +322,7 @@ CORE_LAUNCH_FILES = {
     "ur_driver": LaunchFile(
         arguments=(
             LaunchArgument("robot_ip", None, f"{_ADDRESS}, as given to the driver"),
-            *parameter_arguments("estimator", "model_file"),
+            *parameter_arguments("estimator", "model_file", "friction_laws"),
             LaunchArgument(
                 "source",
                 "rtde",
@@ -358,7 +359,8 @@ CORE_LAUNCH_FILES = {
             LaunchArgument(
                 "validation_bags", "", "bags held out for validation, separated by commas"
             ),
-            *parameter_arguments("identification", "robot_model", "output", "friction"),
+            *parameter_arguments("identification", "robot_model", "output"),
+            *parameter_arguments("identification", "friction", "friction_laws"),
             *COMMON_ARGUMENTS,
             switch("exit_when_done", "true", "end when the model file is written"),
         ),
@@ -505,7 +507,7 @@ def node_command(
     if namespace:
         command += ["-r", f"__ns:={namespace}"]
     for name, value in parameters.items():
-        problem = parameter(node, name).problem(value)
+        problem = parameter(node, name).elsewhere.problem(value)
         if problem is not None:
             raise ValueError(problem)
         command += ["-p", f"{name}:={_yaml(value)}"]

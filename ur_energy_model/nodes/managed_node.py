@@ -57,6 +57,7 @@ from ur_energy_model.nodes.ros import (
 )
 from ur_energy_model.nodes.ros import WARN as LEVEL_WARN
 from ur_energy_model.options import Option
+from ur_energy_model.rooms import use_values
 from ur_energy_model.topics_and_services import DIAGNOSTICS, TOPICS, Service, Topic
 
 REPORT_PERIOD = 1.0  # period of /diagnostics [s]
@@ -420,7 +421,12 @@ class ManagedNode(LifecycleNode):
             raise UrEnergyError(f"{self.get_name()}: {problem}")
         if normalized is not value:
             self.set_parameters([RosParameter(entry.name, value=normalized)])
-        return entry.typed(normalized)
+        typed = entry.typed(normalized)
+        try:
+            use_values(entry, typed)
+        except UrEnergyError as error:
+            raise UrEnergyError(f"{self.get_name()}: {entry.name}: {error}") from None
+        return typed
 
     def _as_declared(self, changes: list[RosParameter]) -> list[RosParameter]:
         """The changes with values of the declared types, such as 50.0 for 50."""
@@ -450,6 +456,8 @@ class ManagedNode(LifecycleNode):
                 continue
             value = entry.normalized(change.value)
             problem = entry.problem(value)
+            if problem is None and entry.used_by:
+                problem = f"{entry.name} takes effect at the start of the node only"
             if problem is None and not entry.changeable and self._opened:
                 problem = (
                     f"{entry.name} takes effect at configuration; clean up the node first"

@@ -135,6 +135,16 @@ class LoggerParameters(LiveParameters):
     publish_joint_states: bool = option(True, "publish joint_states; false if a driver does")
 
 
+def _friction_laws_option() -> Any:
+    """The parameter `friction_laws`, files of Python code, which only the start of a node runs."""
+    return option(
+        (), "Python files with friction laws of your own, which are run at the start of the "
+        "node",
+        used_by="ur_energy_model.model.friction_files:load_friction_laws",
+        flags=("--friction-laws",),
+    )
+
+
 @dataclass(frozen=True)
 class IdentificationParameters:
     """Parameters of the node `identification`; most may change at any time."""
@@ -150,9 +160,10 @@ class IdentificationParameters:
     output: Path = option(
         Path("model.yaml"), "path of the model file to write", changeable=True
     )
+    friction_laws: tuple[Path, ...] = _friction_laws_option()
     friction: str = option(
         AUTO, "friction law; auto keeps the usual one unless another is better",
-        choices=(AUTO, *LAWS), changeable=True,
+        choices=lambda: (AUTO, *LAWS), changeable=True, more_from="friction_laws",
     )
     power_model: str = option(
         "physical", "model of the bus power",
@@ -181,6 +192,7 @@ class EstimatorParameters(LiveParameters):
         "127.0.0.2", "address of the robot controller (RTDE port 30004)", address=True,
         only_with=("source", "rtde"), flags=("--host",),
     )
+    friction_laws: tuple[Path, ...] = _friction_laws_option()
     model_file: Path | None = option(
         None, "identified model (model.yaml); empty for the generic model of the arm",
         flags=("--model",),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import PARAMETER_UNITS, OperatingPoint
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.chart import IntervalChart, Line, LineChart, Panel, Role
 from ur_energy_model.typing import Array
@@ -36,9 +36,9 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
     # title and unit of each quantity, friction parameters in the order of their first joint
     shown = {name: (title, unit) for name, title, unit in _CONSTANTS}
     for joint in model.joints:
-        for name in joint.friction.law.parameters:
+        for name, unit in joint.friction.law.units.items():
             title = f"Friction: {name.replace('_', ' ')}, motor side"
-            shown[name] = (title, PARAMETER_UNITS.get(name, ""))
+            shown[name] = (title, unit)
     panels = []
     for name, (title, unit) in shown.items():
         rows = []

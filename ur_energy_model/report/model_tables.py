@@ -21,7 +21,7 @@ from ur_energy_model.model.drives import (
     motor_constant,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import PARAMETER_UNITS
+from ur_energy_model.model.friction import parameter_units
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.page import Cell, Table, with_interval
@@ -139,9 +139,8 @@ def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
         rows.append(tuple(row))
         reason = joint.friction_reason or "as requested"
         reasons.append((joint.name, f"{law.description}: {reason}"))
-    headings = [
-        f"{name.replace('_', ' ')} [{PARAMETER_UNITS.get(name, '')}]" for name in names
-    ]
+    units = parameter_units()
+    headings = [f"{name.replace('_', ' ')} [{units[name]}]" for name in names]
     columns = ("joint", "k_t [N m/A]", "friction law", *headings, "from")
     title = "Torque constants and friction (Table VI)"
     return (
