@@ -21,12 +21,12 @@ from ur_energy_model.model.friction import (
     Friction,
     FrictionBank,
     FrictionLaw,
-    friction_columns,
 )
 from ur_energy_model.model.friction_checks import problem_of
 from ur_energy_model.model.friction_files import add_friction_law, load_friction_laws
 from ur_energy_model.model.friction_terms import TERMS, OperatingPoint, Term
 from ur_energy_model.model.model_file import load_model, model_text, save_model
+from ur_energy_model.model.regressor import friction_regressor
 
 LAW = """\
 import numpy as np
@@ -93,18 +93,17 @@ def with_law(law: FrictionLaw) -> EnergyModel:
 def test_a_law_of_a_file_has_the_values_of_its_formula(tmp_path: Path) -> None:
     law = lugre(tmp_path)
     speed = np.array([-1.0, -0.02, 0.02, 0.4])
-    columns = friction_columns(
-        law, speed, np.zeros(4), 101.0, shape={"slow_speed": 0.1, "form": 1.5}
+    values = {"coulomb": 0.05, "breakaway": 0.02, "viscous": 4e-4}
+    found = friction_regressor(
+        law, speed[:, None], gear_ratio=101.0, shape={"slow_speed": 0.1, "form": 1.5}
     )
-    assert columns.names == ("coulomb", "breakaway", "viscous")
-    assert columns.units == ("N m", "N m", "N m s/rad")
+    assert found.columns == tuple(f"{name}_1" for name in values)
+    assert found.units == ("N m", "N m", "N m s/rad")
     slow = np.exp(-((np.abs(speed) / 0.1) ** 1.5))
     wanted = np.sign(speed) * (0.05 + 0.02 * slow) + 101.0 * 4e-4 * speed
-    np.testing.assert_allclose(columns.values @ [0.05, 0.02, 4e-4], wanted, rtol=1e-9)
-    bank = FrictionBank(
-        [Friction(law, dict(zip(columns.names, [0.05, 0.02, 4e-4], strict=True)))],
-        np.array([101.0]),
-    )
+    torque = found.values[:, 0] @ list(values.values()) / 101.0  # motor side
+    np.testing.assert_allclose(torque, wanted, rtol=1e-9)
+    bank = FrictionBank([Friction(law, values)], np.array([101.0]))
     torque = bank.torque(speed[:, None], np.zeros((4, 1)))[:, 0]
     slow = np.exp(-np.abs(speed) / 0.05)
     wanted = np.sign(speed) * (0.05 + 0.02 * slow) + 101.0 * 4e-4 * speed

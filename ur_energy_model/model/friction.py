@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -174,47 +174,6 @@ def constant_units() -> dict[str, str]:
     for law in LAWS.values():
         units |= {name: constant.unit for name, constant in law.constants.items()}
     return units
-
-
-class FrictionColumns(NamedTuple):
-    """Columns of friction in a regression of torque, one for each parameter of a law.
-
-    Attributes:
-        names: names of the parameters [p].
-        units: units of the parameters, motor side [p].
-        values: motor-side torque per unit of each parameter [samples, p].
-    """
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-
-
-def friction_columns(
-    law: FrictionLaw,
-    speed: Array,
-    load: Array,
-    gear_ratio: float,
-    *,
-    shape: Mapping[str, float] | None = None,
-    temperature: Array | float | None = None,
-) -> FrictionColumns:
-    """Columns of the friction of one joint, to which the friction torque is linear.
-
-    Args:
-        law: friction law, such as LAWS["coulomb_viscous"].
-        speed: speeds of the joint [samples], rad/s.
-        load: torques at the joint without friction, joint side [samples], N m; zeros for
-            laws without terms of the load.
-        gear_ratio: motor turns per joint turn. Columns of the joint side are these ones
-            times the gear ratio.
-        shape: shape constants by name; those that are not given have their defaults.
-        temperature: temperature of the joint, degC, a number or [samples]; None if unknown.
-    """
-    point = OperatingPoint(speed, load, gear_ratio, temperature)
-    constants = {**law.default_shape, **(shape or {})}
-    values = law.regressor(point, constants)
-    return FrictionColumns(law.parameters, tuple(law.units.values()), values)
 
 
 @dataclass(frozen=True)

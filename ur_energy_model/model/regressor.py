@@ -17,7 +17,8 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import FrictionLaw, OperatingPoint
+from ur_energy_model.model.friction import FrictionLaw
+from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.typing import Array, Indices
 
 INERTIAL: Mapping[str, str] = {
