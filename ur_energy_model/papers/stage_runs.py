@@ -3,33 +3,33 @@
 
 """Stages in processes of their own, several at once, with their results in one folder.
 
-An interrupted run is continued: stages with a verdict are kept, all others are repeated.
+An interrupted run is continued: stages with a verdict are kept, all others are repeated. A
+run of other code is refused, so that a page has the numbers of one code.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.files import write_text
-from ur_energy_model.interrupts import postponed
+from ur_energy_model.files import share_directory, write_text
+from ur_energy_model.many_bags import WorkerProcesses
 from ur_energy_model.papers.protocol import VERDICT
 from ur_energy_model.papers.stages import STAGES, Stage
-from ur_energy_model.processes import ChildProcess, single_threaded_children
 from ur_energy_model.typing import Progress
 
 SETTINGS = "settings.json"  # settings of a run in the output folder
 ERROR = "error.txt"  # reason of a failed stage in its folder
-_POLL = 0.2  # time between looks at the running stages [s]
 
 
 class StageResult(NamedTuple):
@@ -61,7 +61,7 @@ def run_stages(
     """Run all stages in their order, and keep the ones that an earlier run has finished.
 
     Args:
-        folder: new, empty, or of an earlier run with the same settings.
+        folder: new, empty, or of an earlier run with the same code and settings.
         seed: seed of all arms and searches, see `Stage.run`.
         quick: whether motions and searches are short, see `Stage.run`.
         draw: whether pictures are drawn, see `Stage.run`.
@@ -75,49 +75,42 @@ def run_stages(
     Raises:
         InputError: the folder contains something else.
     """
-    prepare(folder, {"version": __version__, "seed": seed, "quick": quick})
+    settings = {
+        "version": __version__,
+        "code": code_digest(),
+        "seed": seed,
+        "quick": quick,
+    }
+    prepare(folder, settings)
     waiting = [stage for stage in stages if stage_result(folder, stage).verdict is None]
-    running: dict[Stage, ChildProcess] = {}
-    most = workers or os.cpu_count() or 1
-    try:
-        while waiting or running:
-            while waiting and len(running) < most:
-                stage = waiting.pop(0)
-                own = folder / stage.name
-                shutil.rmtree(own, ignore_errors=True)
-                process = ChildProcess(target=_run, args=(stage, own, seed, quick, draw))
-                # An interrupt between both lines would leave a process that nobody ends.
-                with postponed(), single_threaded_children():
-                    process.start()
-                    running[stage] = process
-            time.sleep(_POLL)
-            _remove_ended(running, folder)
-            if progress is not None:
-                done = len(stages) - len(waiting) - len(running)
-                names = ", ".join(stage.name for stage in running)
-                text = f"{done} of {len(stages)} done; running {names}"
-                progress(done / len(stages), text)
-    finally:
-        for process in running.values():
-            process.kill()
-        for process in running.values():
-            process.join()
+    work = partial(_run, seed=seed, quick=quick, draw=draw)
+    folders = [folder.absolute() / stage.name for stage in waiting]
+    finished = len(stages) - len(waiting)
+
+    def report(fraction: float, _: str) -> None:
+        """Report the progress of all stages."""
+        done = finished + round(fraction * len(waiting))
+        if progress is not None:
+            progress(done / len(stages), f"{done} of {len(stages)} stages done")
+
+    with WorkerProcesses(workers or os.cpu_count() or 1) as processes:
+        for ended in processes(work, folders, report, given=waiting):
+            if ended.reason is not None:  # its process died
+                ended.bag.mkdir(parents=True, exist_ok=True)
+                write_text(ended.bag / ERROR, f"{ended.reason}\n")
+    report(1.0, "")
     return [stage_result(folder, stage) for stage in stages]
 
 
-def _remove_ended(running: dict[Stage, ChildProcess], folder: Path) -> None:
-    """Remove stages whose process has ended; a crash is written to the folder of the stage.
-
-    Args:
-        running: processes by stage.
-        folder: folder with the folders of all stages.
-    """
-    ended = [stage for stage, process in running.items() if not process.is_alive()]
-    for stage in ended:
-        code = running.pop(stage).exitcode
-        own = folder / stage.name
-        if not (own / VERDICT).is_file() and not (own / ERROR).is_file():
-            write_text(own / ERROR, f"its process ended with exit code {code}\n")
+def code_digest() -> str:
+    """12 hexadecimal digits of the code and the configuration that determine the results."""
+    package = Path(__file__).resolve().parents[1]
+    files = [*package.rglob("*.py"), *(share_directory() / "config").rglob("*.yaml")]
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.name.encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def stage_result(folder: Path, stage: Stage) -> StageResult:
@@ -164,19 +157,22 @@ def prepare(folder: Path, settings: dict[str, Any]) -> None:
     except ValueError:
         earlier = None
     if earlier != settings:
-        raise InputError(folder, f"was begun with other settings ({earlier})", remedy)
+        raise InputError(
+            folder, f"was begun with other code or settings ({earlier})", remedy
+        )
 
 
-def _run(stage: Stage, folder: Path, seed: int, quick: bool, draw: bool) -> None:
-    """Run one stage in its own process, and write an error to the folder of the stage.
+def _run(folder: Path, stage: Stage, seed: int, quick: bool, draw: bool) -> None:
+    """Run one stage into its folder, and write an error to this folder.
 
     Args:
+        folder: folder of the stage; what an interrupted run has left there is removed.
         stage: stage to run.
-        folder: folder of the stage.
         seed: see `Stage.run`.
         quick: see `Stage.run`.
         draw: see `Stage.run`.
     """
+    shutil.rmtree(folder, ignore_errors=True)
     try:
         stage.run(folder, seed=seed, quick=quick, progress=lambda *_: None, draw=draw)
     except UrEnergyError as error:
