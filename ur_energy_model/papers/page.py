@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -268,18 +268,12 @@ def spread(values: Sequence[Any], published: Any) -> str:
     return f"{found[0]:.3g} [{low:.3g}..{high:.3g}] p{below:.0f}"
 
 
-def markdown(
-    results: Sequence[PaperResult],
-    remarks: Sequence[str] = (),
-    place: Callable[[str], str] = lambda file: file,
-) -> str:
+def markdown(results: Sequence[PaperResult], remarks: Sequence[str] = ()) -> str:
     """The page in Markdown.
 
     Args:
-        results: results for the papers, in order.
+        results: results for the papers, in order; files of pictures are seen from the page.
         remarks: sentences about the run.
-        place: returns the path of a picture seen from the page, given its path in the
-            output folder.
     """
     lines = [f"# {TITLE}", "", INTRODUCTION, "", "Verdicts:", ""]
     lines += [f"- '{word}': {meaning}" for word, meaning in VERDICTS.items()]
@@ -292,7 +286,7 @@ def markdown(
     lines += ["", *_table(SUMMARY, [result.summary() for result in results])]
     errata: list[str] = []
     for result in results:
-        lines += _chapter(result, place)
+        lines += _chapter(result)
         errata += [
             f"- {result.paper.key}, {erratum.place}: {erratum.text}"
             for erratum in result.paper.errata
@@ -302,13 +296,8 @@ def markdown(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _chapter(result: PaperResult, place: Callable[[str], str]) -> list[str]:
-    """Lines of the chapter of a paper: source, errors, warnings, then its items in order.
-
-    Args:
-        result: results for the paper.
-        place: function of the path of a picture seen from the page, as in `markdown`.
-    """
+def _chapter(result: PaperResult) -> list[str]:
+    """Lines of the chapter of a paper: source, errors, warnings, then its items in order."""
     paper = result.paper
     arms = list(dict.fromkeys(row["robot"] for each in result.items for row in each.rows))
     about = f"{paper.source}. Simulated here: {', '.join(arms) or 'nothing'}."
@@ -322,7 +311,7 @@ def _chapter(result: PaperResult, place: Callable[[str], str]) -> list[str]:
             lines += ["", f"### {item.place}: {item.shows}", "", *_of_rows(each.rows)]
         for picture in each.pictures:
             arm = f", {picture['robot']}" if len(arms) > 1 else ""
-            lines += [f"![]({place(picture['file'])})", ""]
+            lines += [f"![]({picture['file']})", ""]
             texts = filter(None, [picture["caption"], r2_text(picture["r2"])])
             lines += [f"{item.place}{arm}: {'; '.join(texts)}", ""]
         if not each.rows and not each.pictures:
