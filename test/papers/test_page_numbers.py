@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ import pytest
 
 from test.papers.ready_stage import ReadyStage
 from tools import papers as tool
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers.page import markdown, side_by_side
 from ur_energy_model.papers.published import papers
 from ur_energy_model.papers.stage_runs import StageResult
 from ur_energy_model.papers.stages import STAGES
+from ur_energy_model.simulation.parameters import draw_parameters
 
 PAGE = tool.DOCS / "papers.md"
 NUMBERS = tool.DOCS / "papers.json"
@@ -146,6 +149,28 @@ def test_words_of_the_summaries_have_the_numbers_of_the_page() -> None:
     lowest = -round(max(change))
     highest = -round(min(change))
     assert f"by {lowest} to {highest} % here" in " ".join(summary)
+
+
+@made
+def test_errors_are_in_part_the_noise_that_was_drawn() -> None:
+    """The share of the drawn noise in the squares of the errors of s1 and s2, as given there."""
+    shares = {}
+    for robot in ("ur3e", "ur10e", "gen3", "fr3"):
+        noise = draw_parameters(load_robot(robot), seed=0).power_noise
+        rows = rows_of("s2", robot)
+        for part in ("training", "testing"):
+            error = rows["rmse", f"RMSE of power [W], {part}"]["here"]
+            shares[robot, part] = (noise / error) ** 2
+    assert all(0.3 < share < 1.0 for share in shares.values())
+    arm = draw_parameters(load_robot("ur5"), seed=0)
+    per_ampere = arm.gear_ratio * arm.torque_constant
+    variance = np.sum((arm.current_noise_moving * per_ampere) ** 2)
+    row = rows_of("s1", "ur5")[
+        "normalised_error", "normalised error e_N on the validation motion [N m]"
+    ]
+    (points,) = re.findall(r"N = (\d+)", row["definition"])
+    share = variance / (row["here"] ** 2 * int(points))
+    assert share == pytest.approx(0.5, abs=0.2)
 
 
 def test_numbers_and_page_of_a_run(tmp_path: Path) -> None:
