@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ur_energy_model.files import share_directory
 from ur_energy_model.formats import rows
 from ur_energy_model.forms import Form
-from ur_energy_model.model.geometry import GEOMETRY
+from ur_energy_model.model.capsules import GEOMETRY
 from ur_energy_model.model.model_file import MODEL
 from ur_energy_model.model.robots import ROBOT
 from ur_energy_model.trajectory.fourier import TRAJECTORY
@@ -63,8 +63,9 @@ FORMATS = (
     ),
     Format(
         "Geometry file",
-        "Capsules that enclose the links of an arm, for clearance checks: "
-        "`config/geometry/`.",
+        "Capsules that enclose the links of an arm, for clearance checks: `config/geometry/`, "
+        "or your own file with `--geometry`. A robot file has the same keys in its section "
+        "`geometry`.",
         GEOMETRY,
     ),
     Format(

@@ -25,6 +25,7 @@ GRAVITY = Quantity("m/s^2", 8.5, 11.5)
 GRAVITY_ENTRY = Quantity("m/s^2", -11.5, 11.5)
 PAYLOAD_MASS = Quantity("kg", 0, 3_000)
 POSITION_LIMIT = Quantity("rad", 0, 100, positive=True)
+POSITION_END = Quantity("rad", -100, 100)  # one end of the range of a joint
 SPEED = Quantity("rad/s", 0, 100, positive=True)
 ACCELERATION = Quantity("rad/s^2", 0, 1e4, positive=True)
 TORQUE = Quantity("N m", 0, 1e5, positive=True)

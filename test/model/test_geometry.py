@@ -8,13 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.geometry import (
-    TABLE,
-    ArmGeometry,
-    Capsule,
-    Wall,
-    load_capsules,
-)
+from ur_energy_model.model.arm_shape import shape_of
+from ur_energy_model.model.capsules import Capsule
+from ur_energy_model.model.geometry import TABLE, ArmGeometry, Wall
 from ur_energy_model.model.robots import load_robot
 
 UPRIGHT = np.array([[0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]])
@@ -100,7 +96,7 @@ def test_fastest_point_bounds_the_change_of_distances(geometry):
 def test_capsules_reach_from_joint_to_joint(arm):
     robot = load_robot(arm)
     assert ArmGeometry(robot).clearance(UPRIGHT).distance > 0.03
-    capsules, _ = load_capsules(arm)
+    capsules = shape_of(robot).capsules
     for link in (2, 3):
         own = [c for c in capsules if c.link == link]
         low = min(min(c.start[0], c.end[0]) - c.radius for c in own)

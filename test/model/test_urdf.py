@@ -95,10 +95,8 @@ def test_read_torques_are_those_of_pinocchios_own_reader(tmp_path: Path) -> None
         "joint6",
         "joint7",
     )
-    assert np.allclose(
-        [robot.max_position[0], robot.max_velocity[0], robot.max_torque[0]],
-        [2.5, 1.5, 40.0],
-    )
+    assert (robot.middle_position[0], robot.max_position[0]) == (0.25, 2.25)
+    assert (robot.max_velocity[0], robot.max_torque[0]) == (1.5, 40.0)
     q, qd, qdd = np.random.default_rng(1).normal(0, 1, (3, 10, 6))
     arm = ArmDynamics(robot)
     model = pin.buildModelFromXML(path.read_text())

@@ -24,7 +24,7 @@ from mcap.records import Channel, Metadata, Schema
 from test.model.made_up import with_tensors
 from test.telemetry.bag.bag_files import chunk_record, record, text
 from ur_energy_model.files import config_file
-from ur_energy_model.model.geometry import load_capsules
+from ur_energy_model.model.capsules import load_shape
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC
@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "seven": load_robot,
     "model": load_model,
     "trajectory": load_trajectory,
-    "geometry": lambda path: load_capsules("ur5e", path),
+    "geometry": lambda path: load_shape(path, "ur5e"),
 }
 """Of the YAML files that people edit."""
 SHIPPED = {

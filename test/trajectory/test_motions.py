@@ -73,9 +73,8 @@ def test_every_motion_is_clear_of_arm_and_table(name):
         assert geometry.clearance(q).distance > 0.0, motion
 
 
-def test_arms_without_geometry_are_clear_of_table_and_column():
+def test_arms_without_geometry_have_derived_capsules():
     planner = Planner(replace(load_robot("fr3"), name="an arm without geometry"))
     # to the table
     assert not planner.is_clear(np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]]))
-    assert not planner.is_clear(np.zeros((1, 7)))  # over the column
     assert planner.is_clear(planner.random_points(5))

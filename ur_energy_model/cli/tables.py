@@ -73,7 +73,7 @@ def robot_of_model_option() -> Any:
         None,
         "name of the robot, such as ur5e (default: the one of the model, or of the bag)",
         metavar="NAME",
-        offered=_robots,
+        offered=robots,
     )
 
 
@@ -83,13 +83,13 @@ def robot_option(default: str) -> Any:
         None,
         f"name of the robot, such as ur5e, or its YAML file (default: {default})",
         metavar="NAME",
-        offered=_robots,
+        offered=robots,
     )
 
 
-def _robots() -> tuple[str, ...]:
+def robots() -> tuple[str, ...]:
     """Names of the robots that the package includes."""
-    names: tuple[str, ...] = loaded("ur_energy_model.model.robots:available_robots")()
+    names: tuple[str, ...] = loaded("ur_energy_model.model.robots:availablerobots")()
     return names
 
 
@@ -291,6 +291,16 @@ def another_arm_option() -> Any:
     )
 
 
+def geometry_option() -> Any:
+    """--geometry, for commands that keep an arm clear of itself and its surroundings."""
+    return option(
+        None,
+        "capsules of an arm of your own (default: those of the robot file, its URDF or the "
+        "package)",
+        metavar="FILE",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExecutionOptions:
     """Options of commands that move a robot.
@@ -323,6 +333,7 @@ class SurroundingsOptions:
         table: height of the table above the base [m].
         wall: half-spaces to stay out of: normal [3] and offset [m] of each.
         tool: length and radius of the tool on the flange [m]; None for no tool.
+        geometry: file with the capsules of the arm; None for the usual ones.
     """
 
     clearance: float = option(
@@ -353,6 +364,7 @@ class SurroundingsOptions:
         unit="m",
         limits=(0.0, 5.0),
     )
+    geometry: Path | None = geometry_option()
 
 
 # Friction laws of users.

@@ -242,13 +242,17 @@ def _check_limits(
     """
     fastest = SPEED_TOLERANCE * robot.max_velocity
     _, most_qdd = rated_limits(robot)["target_qdd"]
-    positions = np.abs(q).max(axis=0)
+    shares = robot.position_shares(q)
+    positions = q[shares.argmax(axis=0), np.arange(robot.dof)]
+    shares = shares.max(axis=0)
     speeds = np.abs(qd).max(axis=0)
     accelerations = np.abs(qdd).max(axis=0)
     for j, joint in enumerate(robot.joint_names):
-        if not positions[j] <= robot.max_position[j]:
-            limit = f"beyond the joint's limit of {robot.max_position[j]:.4g} rad"
-            problem = f"reaches {positions[j]:.4g} rad, {limit}"
+        if not shares[j] <= 1.0:
+            beyond = np.sign(positions[j] - robot.middle_position[j])
+            most = abs(robot.middle_position[j] + beyond * robot.max_position[j])
+            limit = f"beyond the joint's limit of {most:.4g} rad"
+            problem = f"reaches {abs(positions[j]):.4g} rad, {limit}"
             remedy = "give positions in radians"
         elif not speeds[j] <= fastest[j]:
             limit = f"above the joint's limit of {robot.max_velocity[j]:.4g} rad/s"

@@ -58,7 +58,8 @@ def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     # Of an arm with unknown gears, currents may be given per turn of the joint.
     of_any_arm = np.where(robot.gear_ratio > 1, 200.0, CURRENT)
     current = np.where(unknown, of_any_arm, np.maximum(current, 20.0))
-    position = np.maximum(POSITION, 2 * robot.max_position)
+    farthest = np.abs(robot.middle_position) + robot.max_position
+    position = np.maximum(POSITION, 2 * farthest)
     torque = np.where(unknown, TORQUE, 5.0 * robot.max_torque)
     speed = 2.0 * robot.max_velocity
     highest = {

@@ -23,7 +23,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.cli.tables import PAYLOAD, ExecutionOptions, SurroundingsOptions
-from ur_energy_model.errors import InputError, MotionRefusedError
+from ur_energy_model.errors import InputError, MotionRefusedError, RobotFileError
 from ur_energy_model.experiment.design import design_trajectory
 from ur_energy_model.experiment.design_problem import (
     DesignProblem,
@@ -43,8 +43,10 @@ from ur_energy_model.experiment.motion_process import export_trajectory
 from ur_energy_model.experiment.room import DESIGN, ExciteOptions
 from ur_energy_model.experiment.same_arm import arm_of_plan
 from ur_energy_model.files import check_output, config_file
+from ur_energy_model.model.arm_shape import with_shape
+from ur_energy_model.model.capsules import Capsule
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.geometry import Capsule, Wall
+from ur_energy_model.model.geometry import Wall
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.setup import Setup
@@ -81,25 +83,27 @@ def check_execution(
         given.refuse("--another-arm is for --execute")
 
 
-def request_of(options: ExciteOptions, robot: str) -> DesignRequest:
+def request_of(options: ExciteOptions, robot: RobotDescription) -> DesignRequest:
     """The request for a trajectory that is to be designed or checked.
+
+    Warns where the shape of the arm is incomplete.
 
     Args:
         options: options of the command.
-        robot: name of the arm, or its file.
+        robot: the arm.
 
     Raises:
-        InputError: there is no such robot, or it cannot carry the payload.
+        InputError: the arm cannot carry the payload, or its geometry cannot be used.
     """
-    description = load_robot(robot)
     payload = stated_payload(options.payload)
     if payload is not None:
-        warn(check_payload(description, payload.mass, PAYLOAD))
+        warn(check_payload(robot, payload.mass, PAYLOAD))
+    robot = shaped(robot, options.surroundings.geometry)
     return DesignRequest(
-        robot=description,
+        robot=robot,
         setup=Setup() if payload is None else Setup(payload=payload),
         walls=walls_of(options.surroundings),
-        tool=tool_of(options.surroundings, description),
+        tool=tool_of(options.surroundings, robot),
         harmonics=options.harmonics,
         period=options.period,
         repetitions=options.repetitions,
@@ -108,6 +112,22 @@ def request_of(options: ExciteOptions, robot: str) -> DesignRequest:
         tool_speed=options.tool_speed,
         seed=options.seed,
     )
+
+
+def shaped(robot: RobotDescription, geometry: Path | None) -> RobotDescription:
+    """The arm with its shape; warns where parts of it are derived or left out.
+
+    Args:
+        robot: the arm.
+        geometry: geometry file of the user, or None.
+
+    Raises:
+        RobotFileError: the geometry file cannot be used.
+    """
+    robot = with_shape(robot, geometry)
+    assert robot.shape is not None, "with_shape found it"
+    warn(robot.shape.remarks)
+    return robot
 
 
 def walls_of(options: SurroundingsOptions) -> tuple[Wall, ...]:
@@ -247,7 +267,7 @@ def excite(given: Given) -> None:
 def _execute(options: ExciteOptions, name: str, bag: Path) -> None:
     """Run a trajectory, record it, and print what was recorded."""
     trajectory = _trajectory(name)
-    request = request_of(options, trajectory.robot)
+    request = request_of(options, _arm_of(trajectory, name, options.robot))
     how = options.execution
     plan = ExecutionPlan(
         trajectory=trajectory,
@@ -284,7 +304,11 @@ def _export(options: ExciteOptions, name: str, output: Path) -> None:
     """Write a trajectory as URScript or as a table."""
     check_output(output, overwrite=options.overwrite)
     trajectory = _trajectory(name)
-    export_trajectory(output, trajectory, load_robot(trajectory.robot).rate)
+    robot = _arm_of(trajectory, name, options.robot)
+    if robot.generation == "other" and output.suffix != ".csv":
+        problem = f"{output.suffix} is for robots of Universal Robots, not for {robot.name}"
+        raise InputError(output, problem, "export to .csv")
+    export_trajectory(output, trajectory, robot.rate)
     if options.json:
         print_json({"output": output, "duration": trajectory.duration})
     else:
@@ -295,10 +319,10 @@ def _design(given: Given, options: ExciteOptions, output: Path) -> None:
     """Design a trajectory, write it, and print its figures."""
     check_output(output, overwrite=options.overwrite)
     if options.for_gap is None:
-        request = request_of(options, str(options.robot))
+        request = request_of(options, load_robot(str(options.robot)))
     else:
         model = load_model(options.for_gap)
-        request = request_of(options, options.robot or model.robot_name)
+        request = request_of(options, load_robot(options.robot or model.robot))
         request = _for_gap(request, model, options.for_gap)
     title = f"designing for {request.robot.name}, at most {options.time_limit:g} s"
     with progress(title) as bar:
@@ -367,7 +391,8 @@ def _check(options: ExciteOptions, name: str) -> None:
         MotionRefusedError: the trajectory is not safe.
     """
     trajectory = _trajectory(name)
-    problem = DesignProblem(request_of(options, trajectory.robot))
+    robot = _arm_of(trajectory, name, options.robot)
+    problem = DesignProblem(request_of(options, robot))
     verdict = check(trajectory, problem.limits)
     condition = problem.condition_number(trajectory)
     if options.json:
@@ -378,7 +403,55 @@ def _check(options: ExciteOptions, name: str) -> None:
         rows: list[list[str | float]] = [["condition number", condition], *_rows(verdict)]
         print_table(f"{name} ({trajectory.robot})", ["check", "value"], rows)
     if not verdict.passed:
-        raise MotionRefusedError(f"{name}: {'; '.join(verdict.problems)}")
+        problems = "; ".join(verdict.problems)
+        raise MotionRefusedError(f"{name}: {problems}{_other_limit(trajectory, options)}")
+
+
+def _other_limit(trajectory: FourierTrajectory, options: ExciteOptions) -> str:
+    """Words on a tool speed that a trajectory was designed for and the check was not."""
+    if "tool_speed_limit" not in trajectory.design:
+        return ""
+    designed = trajectory.design["tool_speed_limit"]
+    if designed is None:
+        words = "without a limit of the tool speed"
+    elif float(designed) > options.tool_speed:
+        words = f"for a tool speed of {float(designed):g} m/s"
+    else:
+        return ""
+    return f" (it was designed {words}; --tool-speed sets the limit of the check)"
+
+
+def _arm_of(
+    trajectory: FourierTrajectory, name: str, robot: str | None
+) -> RobotDescription:
+    """The arm of a trajectory.
+
+    Args:
+        trajectory: the trajectory.
+        name: its name, for errors.
+        robot: name or file of the arm that the user states; None for that of the
+            trajectory.
+
+    Raises:
+        RobotFileError: the robot file is not where it was.
+        InputError: the trajectory is for another arm.
+    """
+    try:
+        description = load_robot(robot or trajectory.robot_file or trajectory.robot)
+    except RobotFileError as error:
+        if robot is not None:
+            raise
+        raise RobotFileError(
+            name, f"is for the arm {trajectory.robot}: {error.problem}",
+            "name its robot file with --robot"
+        ) from None
+    if (description.name, description.dof) != (trajectory.robot, trajectory.dof):
+        problem = (
+            f"is for a {trajectory.robot} with {trajectory.dof} joints, not for a "
+            f"{description.name} with {description.dof}"
+        )
+        raise InputError(name, problem, "name the right robot with --robot")
+    return description
 
 
 def _trajectory(name: str) -> FourierTrajectory:

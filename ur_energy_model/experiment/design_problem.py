@@ -34,9 +34,10 @@ from ur_energy_model.experiment.objectives import (
     base_choices,
     condition_number,
 )
+from ur_energy_model.model.capsules import Capsule
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall
+from ur_energy_model.model.geometry import TABLE, ArmGeometry, Wall
 from ur_energy_model.model.needs import NEEDS, Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -289,6 +290,7 @@ class DesignProblem:
             coefficients[1:split].T,
             coefficients[split:].T,
             design or {},
+            request.robot.own_file,
         )
 
     def value(self, trajectory: FourierTrajectory) -> float:
@@ -306,7 +308,8 @@ class DesignProblem:
         """Free coefficients [2 L - 1, n] scaled about the centre into the joint limits."""
         q, qd, qdd = self.motion(x)
         centre = x[0]
-        room = np.maximum(self.limits.max_position - np.abs(centre), _LEAST_ROOM)
+        from_middle = np.abs(centre - self.limits.middle_position)
+        room = np.maximum(self.limits.max_position - from_middle, _LEAST_ROOM)
         # Largest values of each joint [n] over the limits.
         of_position = np.abs(q - centre).max(axis=0) / room
         of_velocity = np.abs(qd).max(axis=0) / self.limits.max_velocity
@@ -345,10 +348,11 @@ class DesignProblem:
             Free coefficients [2 L - 1, n], rad.
         """
         x = np.empty(self.shape)
+        middle = self.limits.middle_position
         width = np.minimum(_RANGE, self.limits.max_position)
         if self.request.centre is None:
             for _ in range(_CENTRES):
-                x[0] = random.uniform(-width, width)
+                x[0] = middle + random.uniform(-width, width)
                 if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
                     break
         x[1:] = _AMPLITUDE * random.standard_normal(x[1:].shape)
@@ -371,7 +375,9 @@ class DesignProblem:
         robot = self.request.robot
         gaps = self.request.gaps
         random = np.random.default_rng(0)
-        q = random.uniform(-_RANGE, _RANGE, (_DRAWN_STATES, robot.dof))
+        width = np.minimum(_RANGE, robot.max_position)
+        shares = random.uniform(-1, 1, (_DRAWN_STATES, robot.dof))
+        q = robot.middle_position + width * shares
         free = self.limits.geometry.distances(q).min(axis=1) > self.request.clearance
         q = q[free][:_TYPICAL_STATES]
         speed_shares, acceleration_shares = random.uniform(-1, 1, (2, *q.shape))

@@ -121,8 +121,13 @@ class SafetyLimits:
 
     @property
     def max_position(self) -> Array:
-        """Usable joint positions [n], rad, both directions."""
+        """Usable joint positions [n], rad, to both sides of `middle_position`."""
         return self.share * self.dynamics.robot.max_position
+
+    @property
+    def middle_position(self) -> Array:
+        """Middles of the joints' ranges [n], rad."""
+        return self.dynamics.robot.middle_position
 
     @property
     def max_velocity(self) -> Array:
@@ -162,7 +167,8 @@ class SafetyLimits:
         value = 0.0
         gradient = [np.zeros_like(q) for _ in range(3)]
         bounds = (self.max_position, self.max_velocity, self.max_acceleration)
-        for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
+        motions = (q - self.middle_position, qd, qdd)
+        for motion, bound, out in zip(motions, bounds, gradient, strict=True):
             limit = _TIGHTER * bound
             excess = np.maximum(np.abs(motion) / limit - 1, 0)
             value += float(np.sum(excess**2))
@@ -290,7 +296,7 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     # each point moves for half a period, both together as far as one in a whole period.
     between_samples = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
     ratios = {
-        "position": float((np.abs(q) / robot.max_position).max()),
+        "position": float(robot.position_shares(q).max()),
         "velocity": float((np.abs(qd) / robot.max_velocity).max()),
         "acceleration": float((np.abs(qdd) / robot.max_acceleration).max()),
         "torque": float((np.abs(limits.torque(q, qd, qdd)) / robot.max_torque).max()),

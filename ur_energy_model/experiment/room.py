@@ -16,6 +16,7 @@ from ur_energy_model.cli.tables import (
     SurroundingsOptions,
     json_option,
     payload_option,
+    robots,
 )
 from ur_energy_model.options import option, part
 from ur_energy_model.rooms import Command, Extension, Room, choices_of
@@ -33,9 +34,10 @@ class ExciteOptions:
 
     robot: str | None = option(
         None,
-        "design a trajectory for this robot (default: that of --for-gap)",
-        one_of="action",
+        "robot to design for, or to check, export or run a trajectory of, such as ur5e, or "
+        "its YAML file or URDF (default: that of the trajectory or of --for-gap)",
         metavar="NAME",
+        offered=robots,
     )
     execute: str | None = option(
         None,
@@ -178,6 +180,7 @@ ROOM = Room(
             "--execute moves a robot.",
             examples=(
                 "ur_energy excite --robot ur5e -o trajectory.yaml",
+                "ur_energy excite --robot my_arm.yaml -o trajectory.yaml",
                 "ur_energy excite --for-gap model.yaml -o gap.yaml",
                 "ur_energy excite --check trajectory.yaml",
                 "ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3",

@@ -12,6 +12,7 @@ from ur_energy_model.cli.output import note
 from ur_energy_model.experiment.commands import (
     check_execution,
     run_recorded,
+    shaped,
     tool_of,
     walls_of,
 )
@@ -116,7 +117,7 @@ def _workplace_limits(
         options: describe the workplace.
         tool_speed: largest speed of flange and elbow [m/s].
     """
-    robot = model.description()
+    robot = shaped(model.description(), options.surroundings.geometry)
     carried = [move.payload or model.setup.payload for move in optimized.cycle.moves]
     heaviest = max(carried, key=lambda payload: payload.mass)
     walls = walls_of(options.surroundings)

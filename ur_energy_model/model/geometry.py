@@ -3,8 +3,8 @@
 
 """Capsule geometry of an arm: distances between its links, and to table and walls.
 
-config/geometry/*.yaml contains capsules that enclose the links. `ArmGeometry.distances`
-and `gradients` work on arrays and are fast enough for a search; `ArmGeometry.clearance`
+`arm_shape` finds the capsules that enclose the links. `ArmGeometry.distances` and
+`gradients` work on arrays and are fast enough for a search; `ArmGeometry.clearance`
 checks a trajectory with coal, the collision library of pinocchio, for the values in
 reports.
 """
@@ -12,57 +12,21 @@ reports.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import coal
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.errors import RobotFileError
-from ur_energy_model.files import config_file
-from ur_energy_model.formats import Found, Key, Section
-from ur_energy_model.forms import (
-    TEXT,
-    ListOf,
-    Number,
-    Numbers,
-    Schema,
-    Scope,
-    whole_number,
-)
+from ur_energy_model.model.arm_shape import shape_of
+from ur_energy_model.model.capsules import Capsule, closest_points, segment_ends
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.ranges import LENGTH
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_nodes import excerpt
-from ur_energy_model.yaml_reader import Quantity, YamlTree
 
-# Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
-
-
-@dataclass(frozen=True)
-class Capsule:
-    """All points within `radius` of a segment, fixed to a link.
-
-    Attributes:
-        link: 0 is the base, i the link that joint i moves.
-        start: one end of the segment [3], m, in the link's DH frame (base frame for link
-            0).
-        end: the other end [3], m.
-        radius: radius around the segment [m].
-    """
-
-    link: int
-    start: Array
-    end: Array
-    radius: float
-
-
-Capsules: TypeAlias = tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]
-"""Capsules of an arm, and the pairs of links that need no check."""
+# Walls, and the arm among them.
 
 
 @dataclass(frozen=True)
@@ -83,84 +47,6 @@ class Wall:
 
 TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
 """The plane of the base flange; a pedestal is a table with a negative offset."""
-
-
-SCHEMA = 1
-_MOST_LINKS = 100
-_LINK = whole_number(0, _MOST_LINKS)
-
-CAPSULE = Section(
-    Capsule,
-    (
-        Key("link", _LINK, "that it is fixed to: 0 is the base, i moves with joint i"),
-        Key(
-            "from",
-            Numbers(LENGTH, (3,)),
-            "one end of its axis, in the link's DH frame",
-            attribute="start",
-        ),
-        Key("to", Numbers(LENGTH, (3,)), "the other end", attribute="end"),
-        Key("radius", Number(Quantity("m", 0, 2, positive=True)), "around the axis"),
-    ),
-)
-
-
-def _capsules(found: Found) -> Capsules:
-    """Capsules, and the pairs of links not to check."""
-    capsules = tuple(found["capsules"])
-    last = max(capsule.link for capsule in capsules)
-    ignored = set[tuple[int, int]]()
-    for place, pair in enumerate(found["never_touching"]):
-        item = found.nodes["never_touching"].items()[place]
-        if len(pair) != 2 or pair[0] == pair[1]:
-            raise item.refuse("must name two links")
-        if max(pair) > last:
-            raise item.refuse(f"{max(pair)} must be 0 to {last}")
-        low, high = sorted(pair)
-        ignored.add((low, high))
-    return capsules, frozenset(ignored)
-
-
-GEOMETRY = Section(
-    _capsules,
-    (
-        Key("schema", Schema(SCHEMA), "version of the format"),
-        Key("robot", TEXT, "name of the arm, like that of the file"),
-        Key("capsules", ListOf(CAPSULE), "that enclose the links"),
-        Key(
-            "never_touching",
-            ListOf(ListOf(_LINK), empty=True),
-            "pairs of links that need no check",
-        ),
-    ),
-)
-"""The format of geometry files."""
-
-
-def load_capsules(robot: str, path: Path | None = None) -> Capsules:
-    """Capsules of an arm, and the pairs of links that need no check.
-
-    Args:
-        robot: name of the arm.
-        path: path of its geometry file; None for the file of the package.
-
-    Raises:
-        RobotFileError: the arm has no geometry file, or the file is damaged (names the
-            line).
-    """
-    if path is None:
-        path = config_file("geometry", f"{robot}.yaml")
-        if not path.is_file() or path.parent != config_file("geometry"):
-            problem = "this arm has no capsule geometry"
-            raise RobotFileError(
-                path, problem, "write one like config/geometry/ur5e.yaml"
-            )
-    root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
-    capsules = GEOMETRY.read(root, Scope())
-    name = root.mapping()["robot"]
-    if name.text() != robot:
-        raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
-    return capsules
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
@@ -196,7 +82,7 @@ class ArmGeometry:
         tool: further capsules on the last link, in the flange frame.
 
     Raises:
-        RobotFileError: the arm has no capsule geometry.
+        RobotFileError: the geometry file of the arm is damaged.
     """
 
     def __init__(
@@ -205,11 +91,12 @@ class ArmGeometry:
         walls: Sequence[Wall] = (TABLE,),
         tool: Sequence[Capsule] = (),
     ) -> None:
-        capsules, ignored = load_capsules(robot.name)
-        self.robot = robot
+        shape = shape_of(robot)
+        ignored = shape.never_touching or frozenset()
+        self.robot = replace(robot, shape=shape)
         self.tool = tuple(tool)
         self.walls = tuple(walls)
-        self.capsules = (*capsules, *tool)
+        self.capsules = (*shape.capsules, *tool)
         self._dynamics = ArmDynamics(robot)
         carriers = [capsule.link for capsule in self.capsules]
         pairs = []
@@ -221,7 +108,6 @@ class ArmGeometry:
         self._link = np.array(carriers)
         self._free = np.flatnonzero(self._link >= FIRST_FREE_LINK)
         self._radius = np.array([capsule.radius for capsule in self.capsules])
-        self._ends = np.array([[capsule.start, capsule.end] for capsule in self.capsules])
 
     def distances(self, q: Array) -> Array:
         """Distance of every checked pair [samples, pairs], m, at positions q [samples, n], rad."""
@@ -311,7 +197,7 @@ class ArmGeometry:
     def _nearest(self, ends: Array) -> tuple[Array, Array, Array]:
         """Closest points of the axes of every pair [samples, pairs, 3], and the pair's distance."""
         first, second = self._pairs.T
-        near_a, near_b = _closest_points(
+        near_a, near_b = closest_points(
             ends[:, first, 0], ends[:, first, 1], ends[:, second, 0], ends[:, second, 1]
         )
         radii = self._radius[first] + self._radius[second]
@@ -328,9 +214,7 @@ class ArmGeometry:
     def _place(self, q: Array) -> tuple[Array, Array, Array]:
         """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""
         links, joints = self._dynamics.frames(q)
-        carrier = links[:, self._link]
-        turns = carrier[..., :3, :3].swapaxes(-1, -2)
-        ends = self._ends @ turns + carrier[..., None, :3, 3]
+        ends = segment_ends(self.capsules, links)
         return ends, joints[..., :3, 2], joints[..., :3, 3]
 
 
@@ -382,26 +266,3 @@ def _point_speeds(
     speed = np.einsum("kpji,kpi->kpj", np.cross(axes[:, None], arm), normal)
     carried = np.arange(axes.shape[1]) < link[:, None]
     return np.asarray(speed * carried)
-
-
-def _closest_points(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, Array]:
-    """Closest points of segments a0-a1 and b0-b1, all [..., 3]; a segment may be a point.
-
-    The points are a0 + s (a1 - a0) and b0 + t (b1 - b0) with s and t between 0 and 1.
-    """
-    u = a1 - a0
-    v = b1 - b0
-    w = a0 - b0
-    uu = np.sum(u * u, axis=-1)
-    uv = np.sum(u * v, axis=-1)
-    vv = np.sum(v * v, axis=-1)
-    uw = np.sum(u * w, axis=-1)
-    vw = np.sum(v * w, axis=-1)
-    tiny = 1e-12
-    denominator = uu * vv - uv * uv
-    crossing = denominator > tiny  # else the segments are parallel
-    on_line = (uv * vw - vv * uw) / np.where(crossing, denominator, 1)
-    s = np.clip(np.where(crossing, on_line, 0.5), 0, 1)
-    t = np.clip((uv * s + vw) / np.maximum(vv, tiny), 0, 1)
-    s = np.clip((uv * t - uw) / np.maximum(uu, tiny), 0, 1)
-    return a0 + s[..., None] * u, b0 + t[..., None] * v

@@ -31,6 +31,7 @@ from ur_energy_model.forms import (
     one_of,
     whole_number,
 )
+from ur_energy_model.model.capsules import SHAPE, ArmShape
 from ur_energy_model.typed_numbers import likely_form
 from ur_energy_model.typing import Array, Mask
 from ur_energy_model.yaml_nodes import Origin
@@ -72,7 +73,9 @@ class RobotDescription:
             [links, 3], m.
         inertia: inertia tensors about the centre of mass, axes of the link's frame [links,
             3, 3], kg m^2.
-        max_position: largest joint position to either side [n], rad.
+        middle_position: middles of the ranges of the joints [n], rad; zero for a joint
+            that moves as far to both sides.
+        max_position: largest joint position to either side of the middle [n], rad.
         max_velocity: largest joint velocity [n], rad/s.
         max_acceleration: largest joint acceleration [n], rad/s^2.
         max_torque: rated torque, joint side [n], N m.
@@ -90,6 +93,7 @@ class RobotDescription:
         standby_power: power at standstill with brakes released [W]; NaN if unknown.
         source: argument for `load_robot`: the name of a description of the package, or
             the absolute path of the user's file.
+        shape: capsules that enclose the links; None where the robot file has none.
     """
 
     name: str
@@ -106,6 +110,7 @@ class RobotDescription:
     mass: Array
     center_of_mass: Array
     inertia: Array
+    middle_position: Array
     max_position: Array
     max_velocity: Array
     max_acceleration: Array
@@ -122,11 +127,21 @@ class RobotDescription:
     nominal_voltage: float
     standby_power: float
     source: str = ""
+    shape: ArmShape | None = None
 
     @property
     def dof(self) -> int:
         """Number of moving joints n."""
         return len(self.joint_names)
+
+    def position_shares(self, q: Array) -> Array:
+        """Shares of the position limits [..., n] that positions [..., n], rad, take: at most 1."""
+        return np.asarray(np.abs(q - self.middle_position) / self.max_position)
+
+    @property
+    def own_file(self) -> str:
+        """Path of the user's robot file or URDF; "" for an arm of the package."""
+        return self.source if Path(self.source).is_absolute() else ""
 
     @property
     def reflected_inertia(self) -> Array:
@@ -268,17 +283,31 @@ def _chain(found: Found) -> dict[str, Any]:
     if found["convention"] == "urdf":
         from scipy.spatial.transform import Rotation  # slow to import
 
+        rpy = _right_angles(found["rpy"])
         origin[:, :3, 3] = found["xyz"]
-        origin[:, :3, :3] = Rotation.from_euler("xyz", found["rpy"]).as_matrix()
+        origin[:, :3, :3] = Rotation.from_euler("xyz", rpy).as_matrix()
     return {
         "convention": found["convention"],
         "origin": origin,
         "fixed": fixed,
-        **{
-            name: found.get(name, np.zeros(links))
-            for name in ("d", "a", "alpha", "theta")
-        },
+        "d": found.get("d", np.zeros(links)),
+        "a": found.get("a", np.zeros(links)),
+        "alpha": _right_angles(found.get("alpha", np.zeros(links))),
+        "theta": _right_angles(found.get("theta", np.zeros(links))),
     }
+
+
+_ROUNDED = 1e-5  # error of a right angle that is written as 1.5708 [rad]
+
+
+def _right_angles(angles: Array) -> Array:
+    """Angles [...], rad, with rounded right angles as they are meant.
+
+    Axes that are parallel but for the rounding would have base parameters of their own,
+    which no motion shows.
+    """
+    quarters = np.pi / 2 * np.round(angles / (np.pi / 2))
+    return np.where(np.abs(angles - quarters) < _ROUNDED, quarters, angles)
 
 
 _CONVENTION = Key("convention", one_of(CONVENTIONS), "of the link frames, see below")
@@ -368,15 +397,59 @@ def _of_joints(
     return Key(name, form, meaning, default=UNKNOWN, attribute=attribute)
 
 
+class _PositionRanges(Form[Array]):
+    """Lowest and highest position of each joint [n, 2], rad: a number, a pair, or null.
+
+    A number is the limit in both directions, and null one turn.
+    """
+
+    quantity = ranges.POSITION_LIMIT
+
+    def _read(self, tree: YamlTree, scope: Scope) -> Array:
+        values = np.zeros((scope.sizes["n"], 2))
+        for joint, item in enumerate(tree.items(scope.sizes["n"])):
+            if item.is_null:
+                values[joint] = (-_ONE_TURN, _ONE_TURN)
+            elif item.is_scalar:
+                limit = self.quantity(item)
+                values[joint] = (-limit, limit)
+            else:
+                ends = item.items(2)
+                low = ranges.POSITION_END(ends[0])
+                high = ranges.POSITION_END(ends[1])
+                if not low < high:
+                    raise item.refuse("must be the lowest, then the highest position")
+                values[joint] = (low, high)
+        return values
+
+    def _words(self) -> str:
+        return "[n] numbers or pairs of numbers, rad"
+
+
+_ONE_TURN = 2 * np.pi  # limit of a joint whose robot file has none [rad]
+
+
+def _limits(found: Found) -> dict[str, Any]:
+    """Limits of the joints, with the middles of their ranges."""
+    low, high = found.pop("position").T
+    if "position" not in found.nodes:
+        high = np.full(found.scope.sizes["n"], _ONE_TURN)
+        low = -high
+    return {
+        **found,
+        "middle_position": (low + high) / 2,
+        "max_position": (high - low) / 2,
+    }
+
+
 _LIMITS = Section(
-    dict,
+    _limits,
     (
-        _of_joints(
+        Key(
             "position",
-            ranges.POSITION_LIMIT,
-            "in both directions; else one turn",
-            2 * np.pi,
-            "max_position",
+            _PositionRanges(),
+            "in both directions, or the pair of lowest and highest; else one turn",
+            default=np.zeros((0, 2)),
         ),
         _of_joints(
             "velocity", ranges.SPEED, "joint side; else pi", np.pi, "max_velocity"
@@ -474,6 +547,7 @@ def _robot(found: Found) -> RobotDescription:
         rate=found["rate"],
         joint_names=tuple(found["joint_names"]),
         controller_gravity=found["controller_gravity"],
+        shape=found["shape"],
         source=file.stem if of_package else str(file.resolve()),
         **found["bus"],
         **values,
@@ -514,6 +588,13 @@ ROBOT = Section(
         Key("limits", _LIMITS, "of the joints, joint side", default=EMPTY),
         Key("drive", _DRIVE, "motors and reducers; null where unknown", default=EMPTY),
         Key("bus", _BUS, "supply of the arm", default=EMPTY),
+        Key(
+            "geometry",
+            SHAPE,
+            "shape of the links, for motions that the package plans",
+            default=None,
+            attribute="shape",
+        ),
     ),
 )
 """The format of robot files."""

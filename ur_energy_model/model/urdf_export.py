@@ -137,13 +137,14 @@ def urdf(
 def _axis_and_limits(joint: Xml.Element, robot: RobotDescription, number: int) -> None:
     """Axis and limits of a revolute joint, by its number among the moving joints."""
     Xml.SubElement(joint, "axis", xyz="0 0 1")
+    middle = float(robot.middle_position[number])
     reach = float(robot.max_position[number])
     effort = np.nan_to_num(robot.max_torque[number], posinf=1e4)
     Xml.SubElement(
         joint,
         "limit",
-        lower=f"{-reach:g}",
-        upper=f"{reach:g}",
+        lower=f"{middle - reach:g}",
+        upper=f"{middle + reach:g}",
         velocity=f"{robot.max_velocity[number]:g}",
         effort=f"{effort:g}",
     )

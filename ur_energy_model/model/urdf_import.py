@@ -5,8 +5,8 @@
 
     python -m ur_energy_model.model.urdf_import arm.urdf > arm.yaml
 
-A URDF has kinematics, inertias and limits only; gear ratios, motors and bus are added by
-hand.
+A URDF has kinematics, inertias, limits and collision shapes only; gear ratios, motors and
+bus are added by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model import ranges
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.forms import Scope
+from ur_energy_model.model.capsules import SHAPE
 from ur_energy_model.model.setup import tensor_of
 from ur_energy_model.typing import Array
 from ur_energy_model.yaml_nodes import Origin, ReadingLimits, excerpt
@@ -31,6 +34,7 @@ _MOVING = ("revolute", "continuous")
 _LIMITS = ReadingLimits(size=16_000_000)
 _MOST_JOINTS = 500
 _ONE_ARM = "cut the URDF to one arm"
+_DIGITS = 5  # significant digits of capsules
 _ANY_TORQUE = 1e3  # torque limit of a joint whose URDF has none [N m]
 
 
@@ -45,29 +49,40 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        content = Origin(path, RobotFileError, "name a URDF file").content(_LIMITS)
-        root = Xml.fromstring(content)
-        if root.tag != "robot":
-            raise RobotFileError(
-                path, f"begins with <{excerpt(root.tag)}>", "name a URDF file"
-            )
-        return _content(_SerialArm(path, root))
-    except Xml.ParseError as error:
-        raise RobotFileError(
-            path, f"is not XML ({error})", "expand xacro files first"
-        ) from None
+        return _content(serial_arm(path))
     except (ValueError, OverflowError) as error:
         problem = f"contains something that is not a number ({excerpt(str(error))})"
         raise RobotFileError(path, problem, "correct the URDF") from None
 
 
-class _SerialArm:
+def serial_arm(path: Path) -> SerialArm:
+    """The links and joints of a URDF.
+
+    Raises:
+        RobotFileError: not a URDF, or not a serial arm of revolute joints.
+    """
+    try:
+        content = Origin(path, RobotFileError, "name a URDF file").content(_LIMITS)
+        root = Xml.fromstring(content)
+    except Xml.ParseError as error:
+        raise RobotFileError(
+            path, f"is not XML ({error})", "expand xacro files first"
+        ) from None
+    if root.tag != "robot":
+        raise RobotFileError(
+            path, f"begins with <{excerpt(root.tag)}>", "name a URDF file"
+        )
+    return SerialArm(path, root)
+
+
+class SerialArm:
     """The links and joints of a URDF that describes a serial arm.
 
     Attributes:
         path: path of the URDF.
         root: element "robot" of the URDF.
         links: elements of the links by name.
+        base: name of the only link that no joint moves.
         after: joints of each link to the links behind it, by the name of the link.
         chain: joints from the base to the last moving one, and the fixed ones with mass
             after it.
@@ -82,7 +97,8 @@ class _SerialArm:
         self.root = root
         self.links = {str(link.get("name")): link for link in root.findall("link")}
         self.after: dict[str, list[Xml.Element]] = {}
-        self.chain = self._chain_from(self._base())
+        self.base = self._base()
+        self.chain = self._chain_from(self.base)
         self.moving = [joint for joint in self.chain if joint.get("type") in _MOVING]
         if not self.moving:
             raise self.refuse("joint", "has no revolute joint", "name the URDF of an arm")
@@ -94,8 +110,8 @@ class _SerialArm:
             raise self.refuse("joint", f"has {len(joints)} joints", _ONE_ARM)
         children = set[str]()
         for joint in joints:
-            parent = _link(joint, "parent")
-            child = _link(joint, "child")
+            parent = end_of(joint, "parent")
+            child = end_of(joint, "child")
             for end in (parent, child):
                 if end not in self.links:
                     problem = f"has no link '{excerpt(end)}'"
@@ -127,7 +143,7 @@ class _SerialArm:
                 remedy = "only revolute and fixed joints are supported"
                 raise self.refuse(str(joint.get("name")), f"is a {kind} joint", remedy)
             chain.append(joint)
-            link = _link(joint, "child")
+            link = end_of(joint, "child")
         return chain
 
     def refuse(self, name: str, problem: str, remedy: str) -> RobotFileError:
@@ -138,7 +154,7 @@ class _SerialArm:
         """Whether a joint, or any joint behind it, moves."""
         if joint.get("type") != "fixed":
             return True
-        behind = self.after.get(_link(joint, "child"), [])
+        behind = self.after.get(end_of(joint, "child"), [])
         return any(self._moves_behind(other) for other in behind)
 
     def turn_to_z(self, joint: Xml.Element) -> Rotation:
@@ -164,12 +180,12 @@ class _SerialArm:
             Mass [kg], centre of mass [3], m, and tensor about it [3, 3], kg m^2; zeros
             without an element "inertial".
         """
-        element = self.links[_link(joint, "child")].find("inertial")
+        element = self.links[end_of(joint, "child")].find("inertial")
         if element is None:
             return 0.0, np.zeros(3), np.zeros((3, 3))
         mass = element.find("mass")
         entries = element.find("inertia")
-        center, rotation = _pose(element.find("origin"))
+        center, rotation = pose_of(element.find("origin"))
         kilograms = 0.0 if mass is None else float(mass.get("value", 0.0))
         values = {} if entries is None else entries.attrib
         names = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
@@ -178,7 +194,7 @@ class _SerialArm:
         return kilograms, center, turn @ tensor @ turn.T
 
 
-def _content(arm: _SerialArm) -> dict[str, Any]:
+def _content(arm: SerialArm) -> dict[str, Any]:
     """Content of the robot file of an arm."""
     turns = []
     places = []
@@ -188,7 +204,7 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
     before = Rotation.identity()
     for joint in arm.chain:
         turn = arm.turn_to_z(joint)
-        offset, rotation = _pose(joint.find("origin"))
+        offset, rotation = pose_of(joint.find("origin"))
         places.append(before.inv().apply(offset))
         turns.append((before.inv() * rotation * turn).as_euler("xyz"))
         mass, center, tensor = arm.inertial(joint)
@@ -216,14 +232,14 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
             "inertia": _plain(tensors),
         },
         "limits": {
-            "position": _limits(arm, "upper", ranges.POSITION_LIMIT),
+            "position": _positions(arm),
             "velocity": _limits(arm, "velocity", ranges.SPEED),
             "torque": [effort or _ANY_TORQUE for effort in efforts],
         },
     }
 
 
-def _limits(arm: _SerialArm, name: str, quantity: Quantity) -> list[float | None]:
+def _limits(arm: SerialArm, name: str, quantity: Quantity) -> list[float | None]:
     """Limits of the joints; None where missing, or so large that there is no limit."""
     limits: list[float | None] = []
     for joint in arm.moving:
@@ -233,7 +249,25 @@ def _limits(arm: _SerialArm, name: str, quantity: Quantity) -> list[float | None
     return limits
 
 
-def _link(joint: Xml.Element, which: str) -> str:
+def _positions(arm: SerialArm) -> list[Any]:
+    """Position limits of the joints: one for both directions, a pair, or None without any."""
+    limits: list[Any] = []
+    for joint in arm.moving:
+        element = joint.find("limit")
+        low = high = 0.0
+        if element is not None:
+            low = float(element.get("lower", 0.0))
+            high = float(element.get("upper", 0.0))
+        largest = max(abs(low), abs(high))
+        is_limited = joint.get("type") != "continuous" and low < high
+        if not is_limited or not largest <= ranges.POSITION_LIMIT.high:
+            limits.append(None)
+        else:
+            limits.append(high if low == -high else [low, high])
+    return limits
+
+
+def end_of(joint: Xml.Element, which: str) -> str:
     """Name of the "parent" or "child" link of a joint; empty without one."""
     element = joint.find(which)
     return "" if element is None else str(element.get("link"))
@@ -244,7 +278,7 @@ def _numbers(text: str | None) -> Array:
     return np.array([float(part) for part in (text or "0 0 0").split()])
 
 
-def _pose(origin: Xml.Element | None) -> tuple[Array, Rotation]:
+def pose_of(origin: Xml.Element | None) -> tuple[Array, Rotation]:
     """Translation [3], m, and rotation of an element "origin"; none without it."""
     if origin is None:
         return np.zeros(3), Rotation.identity()
@@ -257,6 +291,27 @@ def _plain(values: Any) -> Any:
     return np.round(np.asarray(values, dtype=float), 12).tolist()
 
 
+def file_content(path: str | Path) -> dict[str, Any]:
+    """Content of a robot file, with capsules around the collision shapes of the URDF.
+
+    Shapes that cannot be read are reported on stderr.
+
+    Raises:
+        RobotFileError: not a URDF, or not a serial arm of revolute joints.
+    """
+    # These import this module, or take long to import.
+    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.model.urdf_shapes import urdf_shape
+
+    content = robot_content(path)
+    shape = urdf_shape(load_robot(path), path)
+    for remark in shape.remarks:
+        print(remark, file=sys.stderr)
+    if shape.capsules:
+        content["geometry"] = plain(SHAPE.write(shape, Scope()), digits=_DIGITS)
+    return content
+
+
 def main() -> int:
     """Print the robot file of the URDF named on the command line."""
     if len(sys.argv) != 2:
@@ -266,7 +321,7 @@ def main() -> int:
         )
         return 2
     try:
-        content = robot_content(sys.argv[1])
+        content = file_content(sys.argv[1])
     except RobotFileError as error:
         print(error, file=sys.stderr)
         return 1

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.identification.reflected_inertia import split_inertia
+from ur_energy_model.model.arm_shape import shape_of
+from ur_energy_model.model.capsules import Capsule
 from ur_energy_model.model.energy_model import EnergyModel, LinkTensors
-from ur_energy_model.model.geometry import Capsule, load_capsules
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s0_models import plain_inertia
@@ -59,7 +60,7 @@ def cylinder_tensors(robot: RobotDescription) -> Array:
         [n, 3, 3], kg m^2.
     """
     tensors = np.zeros((robot.dof, 3, 3))
-    capsules, _ = load_capsules(robot.name)
+    capsules = shape_of(robot).capsules
     for link, mass in enumerate(robot.mass[~robot.fixed]):
         own = [capsule for capsule in capsules if capsule.link == link + 1]
         tensors[link] = _tensor_of_cylinders(own, float(mass))

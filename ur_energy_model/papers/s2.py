@@ -143,7 +143,7 @@ def _open_position(robot: RobotDescription) -> Array:
     if robot.dof == len(_OPEN):
         return _OPEN
     corners = np.pi * np.array(list(product((0.0, 1.0), repeat=robot.dof)))
-    corners = corners[(corners <= robot.max_position).all(axis=1)]
+    corners = corners[(robot.position_shares(corners) <= 1.0).all(axis=1)]
     width = _width(robot)
     around = np.random.default_rng(0).uniform(-width, width, (_TRIES, robot.dof))
     positions = (corners[:, None] + around).reshape(-1, robot.dof)

@@ -114,7 +114,9 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
         TOOL_DATA: tool,
     }
     if configuration:
-        limits = np.column_stack([-robot.max_position, robot.max_position])
+        lowest = robot.middle_position - robot.max_position
+        highest = robot.middle_position + robot.max_position
+        limits = np.column_stack([lowest, highest])
         motion = np.column_stack([robot.max_velocity, robot.max_acceleration])
         checksums = struct.pack(">6I", *range(6))
         geometry = _doubles(robot.theta, robot.a, robot.d, robot.alpha)

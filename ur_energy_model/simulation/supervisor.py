@@ -364,7 +364,7 @@ class Supervisor:
         if fast.any():
             self._stop(f"speed limit of {self._name(fast)}")
         elif self._outside(q):
-            outside = np.abs(q) > self._robot.max_position
+            outside = self._robot.position_shares(q) > 1.0
             self._stop(f"position limit of {self._name(outside)}")
         return self._state
 
@@ -414,7 +414,7 @@ class Supervisor:
 
     def _outside(self, q: Array) -> bool:
         """Whether joint positions [n], rad, are not within the limits of the joints."""
-        return not bool((np.abs(q) <= self._robot.max_position).all())
+        return not bool((self._robot.position_shares(q) <= 1.0).all())
 
     def _name(self, joints: Mask) -> str:
         """Name of the first of some joints.

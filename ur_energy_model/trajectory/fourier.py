@@ -105,6 +105,8 @@ class FourierTrajectory:
         a: sine coefficients [n, harmonics], rad.
         b: coefficients of minus cosine [n, harmonics], rad.
         design: parameters and checks of the design, as in the file.
+        robot_file: path of the robot file of an arm that the package does not have; "" for
+            an arm of the package.
     """
 
     robot: str
@@ -114,6 +116,7 @@ class FourierTrajectory:
     a: Array
     b: Array
     design: Mapping[str, Any] = field(default_factory=dict)
+    robot_file: str = ""
 
     starts_smoothly = True  # the acceleration is zero at both ends
 
@@ -189,12 +192,23 @@ TRAJECTORY = Section(
         Key("schema", Schema(SCHEMA), "version of the format"),
         Key("type", Constant(TYPE), "what the file is"),
         Key("robot", TEXT, "name of the arm that it was designed for"),
+        Key(
+            "robot_file",
+            TEXT,
+            "path of its robot file, if the package has no such arm",
+            default="",
+        ),
         Key("period", Number(_PERIOD), "of the first harmonic"),
         Key("repetitions", whole_number(1, 100_000), "number of periods"),
         Key("q0", Numbers(_COEFFICIENT, ("n",)), "constant part of the positions"),
         Key("a", Numbers(_COEFFICIENT, ("n", "l")), "coefficients of the l sines"),
         Key("b", Numbers(_COEFFICIENT, ("n", "l")), "coefficients of minus the cosines"),
-        Key("design", ANY_KEYS, "parameters and checks of the design", default={}),
+        Key(
+            "design",
+            ANY_KEYS,
+            "parameters and checks of the design; null for no limit",
+            default={},
+        ),
     ),
 )
 """The format of trajectory files; velocity and acceleration are zero at both ends."""

@@ -54,7 +54,7 @@ class ArmKinematics:
 
     def __init__(self, robot: RobotDescription) -> None:
         self._dynamics = ArmDynamics(robot)
-        self._limits = robot.max_position
+        self._robot = robot
 
     def forward(self, q: Array, tool: Array) -> Array:
         """Pose of the tool centre point [6], base frame.
@@ -118,7 +118,7 @@ class ArmKinematics:
 
     def within_limits(self, q: Array) -> bool:
         """Whether joint positions [n] are within the joint limits."""
-        return bool((np.abs(q) <= self._limits).all())
+        return bool((self._robot.position_shares(q) <= 1.0).all())
 
 
 class ScriptError(UrEnergyError):

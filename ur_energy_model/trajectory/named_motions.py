@@ -12,9 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 
-from ur_energy_model.errors import InputError, RobotFileError
+from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import RobotDescription
@@ -39,13 +38,10 @@ TOOL_SPEED = 1.3
 2024)."""
 TORQUE_SHARE = 0.8  # share of the joints' torque limits that planned moves use
 CLEARANCE = 0.02  # least distance of the links from each other and from the table [m]
-LOWEST = 0.12
-"""Least height of joints and flange above the table, for arms without geometry [m]."""
-_COLUMN = 0.15
-"""Radius of the arm's own column over the reach of the arm, for arms without geometry."""
 _POINTS = 6  # number of points of the test trajectories
 _APART = 0.5  # least travel of the leading joint between consecutive points [rad]
 _CANDIDATES = 2000  # random positions that are tried for a point
+_DEAD_ENDS = 20  # dead ends after which the search for points is given up
 _RETRIES = 15  # most reductions of speed and acceleration of a move
 _SLOWER = 0.9  # factor on the speed of a move in each reduction
 _GENTLER = 0.8  # factor on the acceleration of a move in each reduction
@@ -177,36 +173,15 @@ class Planner:
     def is_clear(self, q: Array) -> bool:
         """Whether the arm is clear of itself and the table.
 
-        The capsules of the links decide where the arm has capsules. Without capsules,
-        joints and flange of the outer arm must stay above the table and away from the
-        arm's own column.
-
         Args:
             q: joint positions [samples, n], rad.
         """
-        if self._geometry is not None:
-            return float(self._geometry.distances(q).min()) > CLEARANCE
-        model = self.dynamics.model
-        data = self.dynamics.data
-        reach = float(np.abs(self.robot.a).sum() + np.abs(self.robot.d[1:]).sum())
-        for state in q:
-            pin.forwardKinematics(model, data, state)
-            positions = [data.oMi[j].translation for j in range(3, self.robot.dof + 1)]
-            positions.append(self.dynamics.flange_pose(state[None, :])[0, :3, 3])
-            if min(z for _, _, z in positions) < LOWEST:
-                return False
-            from_column = [float(np.hypot(x, y)) for x, y, _ in positions[1:]]
-            if min(from_column) < _COLUMN * reach:
-                return False
-        return True
+        return float(self._geometry.distances(q).min()) > CLEARANCE
 
     @cached_property
-    def _geometry(self) -> ArmGeometry | None:
-        """Capsules of the arm; None for an arm without."""
-        try:
-            return ArmGeometry(self.robot)
-        except RobotFileError:
-            return None
+    def _geometry(self) -> ArmGeometry:
+        """Capsules of the arm."""
+        return ArmGeometry(self.robot)
 
     def random_points(self, seed: int, count: int = _POINTS) -> Array:
         """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear.
@@ -214,9 +189,12 @@ class Planner:
         Args:
             seed: seed of the random choices.
             count: number of positions.
+
+        Raises:
+            InputError: the arm is hardly anywhere clear of itself and the table.
         """
         random = np.random.default_rng(seed)
-        centre = np.zeros(self.robot.dof)
+        centre = self.robot.middle_position.copy()
         width = np.minimum(2.4, 0.6 * self.robot.max_position)
         if is_articulated(self.robot):  # keep the upper arm above the table
             centre[_LIFT] = -np.pi / 2
@@ -225,6 +203,7 @@ class Planner:
         low = centre - width
         high = centre + width
         points = [home_position(self.robot)]
+        dead_ends = 0
         while len(points) < count + 1:
             for _ in range(_CANDIDATES):
                 candidate = random.uniform(low, high)
@@ -233,6 +212,11 @@ class Planner:
                     break
             else:
                 points = points[:1]  # dead end: start again with the next random numbers
+                dead_ends += 1
+            if dead_ends > _DEAD_ENDS:
+                problem = "is hardly anywhere clear of itself and the table"
+                remedy = "check its position limits and its capsules (--geometry FILE)"
+                raise InputError(self.robot.name, problem, remedy)
         return np.array(points[1:])
 
     def _continues(
@@ -268,10 +252,13 @@ def is_articulated(robot: RobotDescription) -> bool:
 
 
 def home_position(robot: RobotDescription) -> Array:
-    """Home position [n], rad: upper arm up, elbow bent, tool down; zero for other kinematics."""
+    """Home position [n], rad: upper arm up, elbow bent, tool down.
+
+    For other kinematics it is the middle of the joints' ranges, which is often zero.
+    """
     if is_articulated(robot):
         return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
-    return np.zeros(robot.dof)
+    return np.array(robot.middle_position)
 
 
 _SEED_A = 1
