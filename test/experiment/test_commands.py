@@ -21,6 +21,7 @@ from ur_energy_model.experiment.room import ExciteOptions
 from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.needs import NEEDS, Need
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.trajectory.fourier import load_trajectory
 
 # The genetic search has no time limit, so its result is the same on every machine.
@@ -89,7 +90,7 @@ def test_payload_walls_and_tool() -> None:
         "0.05",
     ]
     call = call_of(*chosen_command(["excite", "--robot", "ur5e", *words]))
-    found = request_of(call.given.of(ExciteOptions), "ur5e")
+    found = request_of(call.given.of(ExciteOptions), load_robot("ur5e"))
     assert found.setup.payload.mass == 1.5
     assert np.array_equal(found.setup.payload.center_of_mass, [0, 0, 0.1])
     table, wall = found.walls

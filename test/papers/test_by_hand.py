@@ -13,9 +13,9 @@ import pytest
 
 from test.identification.exact_arm import ExactArm, write_bag
 from test.papers.by_hand import Arm
+from ur_energy_model.model.arm_shape import shape_of
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.generic import generic_model
-from ur_energy_model.model.geometry import load_capsules
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers.published import paper
 from ur_energy_model.papers.s0_inertia import (
@@ -48,7 +48,7 @@ INERTIA = 1e-4 * np.array([1.7, 1.75, 1.8, 0.2, 0.21, 0.205])
 
 def points_of(link: int, random: np.random.Generator) -> np.ndarray:
     """Points that fill the cylinders of a UR5e's link evenly [points, 3], m."""
-    capsules, _ = load_capsules("ur5e")
+    capsules = shape_of(load_robot("ur5e")).capsules
     points = []
     for capsule in capsules:
         if capsule.link != link:

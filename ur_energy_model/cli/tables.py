@@ -89,7 +89,7 @@ def robot_option(default: str) -> Any:
 
 def robots() -> tuple[str, ...]:
     """Names of the robots that the package includes."""
-    names: tuple[str, ...] = loaded("ur_energy_model.model.robots:availablerobots")()
+    names: tuple[str, ...] = loaded("ur_energy_model.model.robots:available_robots")()
     return names
 
 

@@ -37,7 +37,11 @@ from ur_energy_model.papers.pictures import Picture, draw_picture
 from ur_energy_model.papers.published import Paper, ResultRow, cell
 from ur_energy_model.report.chart import Chart
 from ur_energy_model.simulation.arm_options import ArmOptions
-from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
+from ur_energy_model.trajectory.fourier import (
+    FourierTrajectory,
+    load_trajectory,
+    save_trajectory,
+)
 from ur_energy_model.typing import Progress
 
 _IN_VERDICT = (
@@ -122,6 +126,7 @@ Mount = Callable[[float], None]
 """Mounts a payload of a mass [kg]; 0 takes the payload off."""
 VERDICT = "verdict.json"  # outcome in the output folder
 PICTURES = "pictures"  # folder of the pictures in the output folder
+_QUICK_SECONDS = 10.0  # time limit of a design in a quick run [s]
 _SLOWER = 0.3  # part by which each further trajectory of a quick run has a longer period
 _ATTEMPTS = 100  # seeds that are tried for a motion that passes every check
 _SEED_STEP = 1000  # step from the seed of one attempt to the next seed
@@ -139,6 +144,18 @@ class OtherArms:
 
     options: ArmOptions
     make: Callable[[ArmOptions], Run]
+
+
+def included_trajectory(robot: RobotDescription) -> FourierTrajectory | None:
+    """The exciting trajectory that the package includes for an arm.
+
+    Returns:
+        None for an arm of the user, and for arms without one.
+    """
+    path = config_file("excitation", f"{robot.name}.yaml")
+    if robot.own_file or not path.is_file():
+        return None
+    return load_trajectory(path)
 
 
 @dataclass
@@ -198,7 +215,7 @@ class ProtocolRun:
 
         With the settings of the paper the search is the genetic one, else gradient
         descents. A quick run takes the trajectory that the package includes instead,
-        unless a request is given.
+        unless a request is given; for an arm without one, a short search designs one.
 
         Args:
             name: name of the trajectory file, without suffix.
@@ -211,28 +228,31 @@ class ProtocolRun:
             MotionRefusedError: no trajectory passed the checks.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
-        if self.quick and request is None:
-            design = self._included(wanted)
+        included = included_trajectory(self.robot)
+        if self.quick and request is None and included is not None:
+            design = self._included(wanted, included)
         elif self.paper_settings:
             design = genetic_search(
                 wanted, population=population, binary=binary, progress=self.progress
             )
         else:
             limit = self.design_seconds
+            if self.quick:
+                limit = min(limit, _QUICK_SECONDS)
             design = design_trajectory(wanted, time_limit=limit, progress=self.progress)
         save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
         return design
 
-    def _included(self, request: DesignRequest) -> Design:
+    def _included(self, request: DesignRequest, included: FourierTrajectory) -> Design:
         """The trajectory that the package includes, slower for every further seed.
 
         Args:
             request: seed and limits of the trajectory.
+            included: the trajectory of the package.
 
         Raises:
             MotionRefusedError: the trajectory does not pass the checks.
         """
-        included = load_trajectory(config_file("excitation", f"{self.robot.name}.yaml"))
         slowdown = 1 + _SLOWER * (request.seed - self.seed)
         trajectory = replace(included, period=slowdown * included.period)
         problem = DesignProblem(request)
