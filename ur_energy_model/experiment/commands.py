@@ -306,7 +306,9 @@ def _export(options: ExciteOptions, name: str, output: Path) -> None:
     trajectory = _trajectory(name)
     robot = _arm_of(trajectory, name, options.robot)
     if robot.generation == "other" and output.suffix != ".csv":
-        problem = f"{output.suffix} is for robots of Universal Robots, not for {robot.name}"
+        problem = (
+            f"{output.suffix} is for robots of Universal Robots, not for {robot.name}"
+        )
         raise InputError(output, problem, "export to .csv")
     export_trajectory(output, trajectory, robot.rate)
     if options.json:
@@ -442,8 +444,9 @@ def _arm_of(
         if robot is not None:
             raise
         raise RobotFileError(
-            name, f"is for the arm {trajectory.robot}: {error.problem}",
-            "name its robot file with --robot"
+            name,
+            f"is for the arm {trajectory.robot}: {error.problem}",
+            "name its robot file with --robot",
         ) from None
     if (description.name, description.dof) != (trajectory.robot, trajectory.dof):
         problem = (

@@ -119,9 +119,7 @@ def _complete(robot: RobotDescription, shape: ArmShape) -> ArmShape:
     # The mounting is described by the table and by walls; a base has few ways to be hit.
     if missing == [0]:
         missing = []
-    derived = [
-        capsule for capsule in derived_capsules(robot) if capsule.link in missing
-    ]
+    derived = [capsule for capsule in derived_capsules(robot) if capsule.link in missing]
     capsules = (*shape.capsules, *derived)
     remarks = shape.remarks
     if derived:

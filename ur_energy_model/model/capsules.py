@@ -171,7 +171,9 @@ def load_shape(path: str | Path, robot: str, joints: int | None = None) -> ArmSh
     shape = GEOMETRY.read(root, scope)
     name = root.mapping()["robot"]
     if name.text() != robot:
-        raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, the name of the arm")
+        raise name.refuse(
+            f"'{excerpt(name.text())}' must be {robot}, the name of the arm"
+        )
     return shape
 
 
