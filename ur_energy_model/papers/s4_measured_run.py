@@ -16,11 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.experiment.limits import PeriodicMotion
-from ur_energy_model.identification.base_parameters import (
-    FullRegressor,
-    Regrouping,
-    regroup,
-)
+from ur_energy_model.identification.base_parameters import BaseRegressor, FullRegressor
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
@@ -30,7 +26,6 @@ from ur_energy_model.typing import Array
 REPETITIONS = 3  # periods of a run, which are averaged
 CUTOFF = 10.0  # cutoff frequency of the smoothing [Hz]; the motion stays below 0.5 Hz
 _THINNING = 10  # one of so many samples enters the least squares
-_PREDICTED_AT_ONCE = 1000  # samples whose regressor is kept in memory at a time
 _DECIMALS = 4  # decimals of base parameters that are kept [kg m^2, kg m, ...]
 _NOISE_STREAM = 595  # makes the noise independent of other draws with the same seed
 
@@ -145,12 +140,10 @@ class BaseModel:
     """Base parameters by the columns that the paper chose.
 
     Attributes:
-        regressor: torque regressor of all parameters, with friction or without.
-        regrouping: the base columns, and the full parameters that each one combines.
+        base: the base columns, with friction or without.
     """
 
-    regressor: FullRegressor
-    regrouping: Regrouping
+    base: BaseRegressor
 
     @classmethod
     def of(
@@ -167,21 +160,20 @@ class BaseModel:
             ValueError: the columns are not a largest independent set.
         """
         gravity = upright(robot).gravity
-        regressor = FullRegressor(robot, gravity, friction=friction, motor_inertia=False)
-        drive = [
-            name for name in regressor.names if name.split("_")[0] in regressor.drive
-        ]
-        return cls(regressor, regroup(regressor, [*names, *drive]))
+        full = FullRegressor(robot, gravity, friction=friction, motor_inertia=False)
+        drive = [name for name in full.names if name.split("_")[0] in full.drive]
+        return cls(BaseRegressor.of(full, [*names, *drive]))
 
     @property
     def names(self) -> list[str]:
         """Names of the base columns [rank], such as "Iyy_1"; fc and fv are frictions."""
-        return [self.regrouping.names[column] for column in self.regrouping.base]
+        return list(self.base.names)
 
     @property
     def true(self) -> dict[str, float]:
         """Base parameters of the robot file by name; frictions are zero."""
-        return self.by_name(self.regrouping.combination @ self.regressor.nominal())
+        nominal = self.base.full.nominal()
+        return self.by_name(self.base.regrouping.combination @ nominal)
 
     def by_name(self, values: Array) -> dict[str, float]:
         """Base parameters [rank] by name, rounded to four decimals.
@@ -194,9 +186,10 @@ class BaseModel:
     def identified(self, run: MeasuredRun) -> Array:
         """Base parameters [rank] from a processed run by ordinary least squares (eq. 17)."""
         thin = slice(None, None, _THINNING)
-        columns = self.regressor(run.q[thin], run.qd[thin], run.qdd[thin])
-        stacked = self.regrouping.of(columns).stacked
-        solution, *_ = np.linalg.lstsq(stacked, run.torque[thin].ravel(), rcond=None)
+        columns = self.base(run.q[thin], run.qd[thin], run.qdd[thin])
+        solution, *_ = np.linalg.lstsq(
+            columns.stacked, run.torque[thin].ravel(), rcond=None
+        )
         return np.asarray(solution)
 
     def predicted(self, run: MeasuredRun, values: Array) -> Array:
@@ -206,10 +199,4 @@ class BaseModel:
             run: processed run.
             values: base parameters [rank].
         """
-        samples = len(run.time)
-        count = max(1, samples // _PREDICTED_AT_ONCE)
-        torques = []
-        for rows in np.array_split(np.arange(samples), count):
-            columns = self.regressor(run.q[rows], run.qd[rows], run.qdd[rows])
-            torques.append(self.regrouping.of(columns).values @ values)
-        return np.concatenate(torques)
+        return self.base.torque(values, run.q, run.qd, run.qdd)

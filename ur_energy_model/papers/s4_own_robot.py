@@ -259,8 +259,8 @@ def _experiment_rows(
     deviation = _differences(found, model.true, table.names)
     joints = range(1, robot.dof + 1)
     rows = [
-        paper.row("base_parameters", model.regrouping.rank),
-        paper.row("inertial", model.regrouping.rank - 2 * robot.dof),
+        paper.row("base_parameters", model.base.regrouping.rank),
+        paper.row("inertial", model.base.regrouping.rank - 2 * robot.dof),
         paper.row("coulomb", [found[f"fc_{j}"] for j in joints]),
         paper.row("viscous", [found[f"fv_{j}"] for j in joints]),
         paper.row("inertial_deviation", float(deviation.max())),
@@ -286,8 +286,8 @@ def _possible_rows(
 ) -> list[ResultRow]:
     """Table 9 beside the nearest base parameters that rigid links can have."""
     model = BaseModel.of(robot, table.names, friction=False)
-    combination = model.regrouping.combination
-    nominal = model.regressor.nominal()
+    combination = model.base.regrouping.combination
+    nominal = model.base.full.nominal()
     wanted = np.array([table.identified[name] for name in model.names])
     possible = nearest_possible(
         np.eye(len(wanted)),
