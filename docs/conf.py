@@ -17,11 +17,13 @@ project = "ur_energy_model"
 author = "ur_energy_model maintainers"
 version = release
 extensions = [
-    "myst_parser",
+    "myst_nb",  # pages in Markdown, and those that are notebooks
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
 ]
 myst_heading_anchors = 3
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600  # of a cell, on a busy machine [s]
 html_theme = "furo"
 html_title = f"ur_energy_model {release}"
 html_theme_options = {

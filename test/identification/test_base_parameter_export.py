@@ -139,7 +139,7 @@ def test_pinocchio_computes_the_torques_of_the_parameters(
     q, qd, qdd = np.random.default_rng(3).uniform(-2, 2, (3, 20, n))
     expected = full(q, qd, qdd).values @ parameters.consistent
     path = tmp_path / "arm.urdf"
-    path.write_text(consistent_urdf(parameters, found.gravity, "a -- b\x01"))
+    path.write_text(consistent_urdf(parameters, "a -- b\x01"))
     model = pin.buildModelFromUrdf(str(path))
     half_turn = np.diag([-1.0, -1.0, 1.0])
     model.gravity.linear = half_turn @ full.gravity
@@ -170,7 +170,7 @@ def test_what_cannot_be_exported_is_refused(
     impossible[0] = -1.0
     parameters: BaseParameters = replace(found.parameters, consistent=impossible)
     with pytest.raises(InputError, match="no body has"):
-        consistent_urdf(parameters, found.gravity)
+        consistent_urdf(parameters)
     monkeypatch.setattr(base_parameter_fit, "_MOST_KEPT", 1000)
     with pytest.raises(IdentificationError, match="fewer or shorter bags"):
         identified(tmp_path)

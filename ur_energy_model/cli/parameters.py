@@ -207,8 +207,7 @@ def base_parameters(given: Given) -> None:
     if options.urdf is not None:
         bags = ", ".join(bag.name for bag in options.bags)
         origin = f"base parameters of {bags}, made by ur_energy base-parameters"
-        text = consistent_urdf(result.parameters, result.gravity, origin)
-        write_text(options.urdf, text)
+        write_text(options.urdf, consistent_urdf(result.parameters, origin))
         note(f"arm written to {options.urdf}; its motor inertias are comments only")
     if options.json:
         print_json(_base_parameters_json(result))
@@ -333,7 +332,7 @@ def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
         "self_verification": picked(found, "rms=torque_rms r2=torque_r2"),
         "general_verification": general,
         "physically_consistent": {
-            "parameters": dict(zip(regrouping.names, found.consistent, strict=True)),
+            "parameters": found.standard,
             "rms": found.consistent_rms,
             "difference": found.consistent_difference,
             "difference_without_motor_inertias": found.rigid_difference,

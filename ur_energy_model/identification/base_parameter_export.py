@@ -97,12 +97,12 @@ def regression_content(found: BagBaseParameters) -> Content:
         "combination": parameters.regrouping.combination,
         "robot": full.robot.name,
         "joint_names": full.robot.joint_names,
-        "gravity": found.gravity,
+        "gravity": full.gravity,
         "torque_from": parameters.torque_source,
     }
 
 
-def write_regression(found: BagBaseParameters, path: Path) -> tuple[Path, ...]:
+def write_regression(found: BagBaseParameters, path: str | Path) -> tuple[Path, ...]:
     """Write regressor, torques and parameters; existing files are replaced.
 
     Args:
@@ -117,6 +117,7 @@ def write_regression(found: BagBaseParameters, path: Path) -> tuple[Path, ...]:
         InputError: the suffix is none of `SUFFIXES`.
         OSError: a file cannot be written.
     """
+    path = Path(path)
     files = regression_files(path)
     content = regression_content(found)
     if path.suffix == ".csv":
@@ -188,7 +189,7 @@ def _write_table(
     writer.writerows(zip(*of_text, *of_numbers, *further, strict=True))
 
 
-def consistent_urdf(parameters: BaseParameters, gravity: Array, origin: str = "") -> str:
+def consistent_urdf(parameters: BaseParameters, origin: str = "") -> str:
     """URDF of an arm with the physically consistent parameters of a fit.
 
     The last link includes the payload of the recordings. Friction is in `<dynamics>`, joint
@@ -196,7 +197,6 @@ def consistent_urdf(parameters: BaseParameters, gravity: Array, origin: str = ""
 
     Args:
         parameters: identified base parameters.
-        gravity: gravity in the base frame of the fit [3], m/s^2, for a comment.
         origin: origin of the values, such as names of bags, for a comment.
 
     Raises:
@@ -209,7 +209,7 @@ def consistent_urdf(parameters: BaseParameters, gravity: Array, origin: str = ""
     inertial = by_kind[: len(INERTIAL)].T
     coulomb, viscous, _ = DRIVE
     dynamics = ArmDynamics(robot, Setup(gravity=full.gravity))
-    down = ", ".join(f"{value:.4g}" for value in gravity)
+    down = ", ".join(f"{value:.6g}" for value in full.gravity)
     words = f"identified with gravity ({down}) m/s^2 in the axes of the link base"
     bodies = UrdfBodies(
         inertial=dynamics.in_joint_frames(inertial.ravel()),

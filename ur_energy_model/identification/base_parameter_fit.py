@@ -11,7 +11,7 @@ al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -87,6 +87,12 @@ class BaseParameters(TorqueFit):
     def regrouping(self) -> Regrouping:
         """Base parameters as combinations of full parameters."""
         return self.regressor.regrouping
+
+    @property
+    def standard(self) -> dict[str, float]:
+        """The physically consistent parameters of links and drives by name, such as "m_2"."""
+        names = self.regressor.full.names
+        return dict(zip(names, self.consistent.tolist(), strict=True))
 
     def torque(
         self, q: Array, qd: Array, qdd: Array, solution: Solution = "weighted"
@@ -378,7 +384,7 @@ def identify_base_parameters(
         recordings = []
         for path in [*bags, *validate]:
             recording = read_recording(path, robot, effort=effort, progress=progress)
-            recordings.append(stack.enter_context(closing(recording)))
+            recordings.append(stack.enter_context(recording))
         for recording in recordings:
             recording.quality.require_usable()
             if torque_source == "target_moment" and recording.torque_reference == "none":

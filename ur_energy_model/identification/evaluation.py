@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,7 +170,7 @@ def evaluate(
     recording, setups = read_for_comparison(
         model, bag, payload=payload, progress=progress
     )
-    with closing(recording):
+    with recording:
         if matched is None:
             matched = model_of_recording(model, bag, same_arm=same_arm)
         found = measure(matched.model, recording, setups, anchor=anchor)
@@ -401,7 +401,7 @@ def identify_session(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag, payload=payload, enough=enough)
-    with closing(recording):
+    with recording:
         follower = FrictionFollower(model)
         deque(compare(model, recording, setups, follower), maxlen=0)
         model = model.in_session(follower.session())
@@ -418,7 +418,7 @@ def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag)
-    with closing(recording):
+    with recording:
         return setups.actual_setup(recording.controller_payload)
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -77,7 +76,7 @@ def identify_payload(
     warnings = list[str]()
     contradictions = list[Contradiction]()
     for path, mass in runs:
-        with closing(read_recording(path, described, progress=progress)) as recording:
+        with read_recording(path, described, progress=progress) as recording:
             _require_one_payload(recording)
             mounting = _mounting(model, described, recording)
             found = estimate_payload(

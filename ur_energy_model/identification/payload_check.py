@@ -15,7 +15,6 @@ constants of the loaded joints.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -395,7 +394,7 @@ def wrong_payload(
     """
     try:
         recording = read_recording(bag, model.description(), enough=_LONGEST)
-        with closing(recording):
+        with recording:
             return _contradicted(model, recording, stated)
     except UrEnergyError:  # what the recording lacks is reported by what needs it
         return None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -298,7 +298,7 @@ class _BagWork:
         recordings = []
         for bag, found in self._results(work, [Path(bag) for bag in bags], None):
             if found is not None:
-                opened.enter_context(closing(found))
+                opened.enter_context(found)
                 recordings.append(found.renamed(bag))
         if bags and not recordings:
             others = f" (and {len(bags) - 1} more bags)" if len(bags) > 1 else ""

@@ -41,12 +41,14 @@ from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, ClosedOnExit, Progress
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SessionData:
+class SessionData(ClosedOnExit):
     """What the fits use of a session of the arm, recorded in a bag or as it was learned from.
+
+    The end of a `with` block releases its memory and temporary files.
 
     Attributes:
         path: path as given by the user, or a name.

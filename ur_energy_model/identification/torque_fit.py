@@ -132,6 +132,28 @@ def fit_torque(rows: Iterable[TorqueRows]) -> TorqueFit:
     Raises:
         IdentificationError: too little motion for the number of parameters.
     """
+    return _accumulated(rows).solve()
+
+
+def verify_torque(rows: Iterable[TorqueRows], values: Array) -> Verification:
+    """Errors of parameters in the prediction of torques, such as of another recording.
+
+    Args:
+        rows: torques and columns of one or more motions.
+        values: parameters of these columns [parameters].
+
+    Raises:
+        IdentificationError: there is no motion.
+    """
+    return _accumulated(rows).verify(values)
+
+
+def _accumulated(rows: Iterable[TorqueRows]) -> TorqueRegression:
+    """The sums of all rows.
+
+    Raises:
+        IdentificationError: there are no rows.
+    """
     regression: TorqueRegression | None = None
     for each in rows:
         if regression is None:
@@ -141,7 +163,7 @@ def fit_torque(rows: Iterable[TorqueRows]) -> TorqueFit:
         regression.accumulate(each)
     if regression is None:
         raise IdentificationError("no motion to fit torques to; record a motion")
-    return regression.solve()
+    return regression
 
 
 class TorqueRegression:

@@ -152,22 +152,19 @@ def friction_regressor(
         temperature: temperatures of the joints [samples, n], degC; None if unknown.
         shape: constants of the law that are not linear; None for the usual ones.
     """
-    samples, n = qd.shape
     point = OperatingPoint(
         speed=qd,
         load=np.zeros_like(qd) if load is None else load,
         gear_ratio=gear_ratio,
         temperature=temperature,
     )
-    of_motor = law.regressor(point, {**law.default_shape, **(shape or {})})
-    of_joint = np.broadcast_to(np.asarray(gear_ratio), n)[:, None] * of_motor
-    own = np.eye(n)[None, :, :, None]
-    units = tuple(term.unit for term in law.terms.values())
-    return Regressor(
-        (of_joint[:, :, None, :] * own).reshape(samples, n, -1),
-        _of_joints(law.parameters, n),
-        units * n,
-    )
+    constants = {**law.default_shape, **(shape or {})}
+    kinds = []
+    for name, term in law.terms.items():
+        kinds.append(
+            joint_regressor(name, gear_ratio * term(point, constants), term.unit)
+        )
+    return by_joint(kinds, qd.shape[1])
 
 
 def motor_inertia_regressor(qdd: Array) -> Regressor:
@@ -176,12 +173,19 @@ def motor_inertia_regressor(qdd: Array) -> Regressor:
     Args:
         qdd: accelerations, joint side [samples, n], rad/s^2.
     """
-    n = qdd.shape[1]
-    return Regressor(
-        qdd[:, :, None] * np.eye(n),
-        _of_joints((MOTOR_INERTIA,), n),
-        (INERTIAL["Izz"],) * n,
-    )
+    return joint_regressor(MOTOR_INERTIA, qdd, INERTIAL["Izz"])
+
+
+def joint_regressor(name: str, values: Array, unit: str) -> Regressor:
+    """Columns of a parameter of each joint alone, such as the term of a friction law.
+
+    Args:
+        name: name of the parameter; the columns are name_1 to name_n.
+        values: torque of a joint per unit of its parameter [samples, n].
+        unit: unit of the parameter.
+    """
+    n = values.shape[1]
+    return Regressor(values[:, :, None] * np.eye(n), _of_joints((name,), n), (unit,) * n)
 
 
 def by_joint(regressors: Iterable[Regressor], dof: int) -> Regressor:

@@ -12,7 +12,6 @@ EcBot (eq. 13-21).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -355,7 +354,7 @@ def analyse(
     telemetry, is_cut = _drawn_samples(Path(bag))
     start = float(telemetry.time[0])
     recording, setups = read_for_comparison(model, bag, payload=payload)
-    with closing(recording):
+    with recording:
         compared = compare(model, recording, setups, FrictionFollower(model))
         parts = [part for part in compared if part.motion.time[0] < start + DRAWN_SECONDS]
         if not parts:
