@@ -14,12 +14,11 @@ from test.energy.known_arm import packets
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.consistency.effort_stream import (
     EFFORT,
-    FIELD_OF_UNIT,
     MOST_HELD,
     RESTART_GAP,
     EffortStream,
-    StatedUnit,
 )
+from ur_energy_model.consistency.torque_field import FIELD_OF_UNIT, StatedUnit
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.model.generic import generic_model
@@ -148,7 +147,7 @@ def test_a_driver_that_was_started_again_is_decided_anew() -> None:
     shift = first.time[-1] + 2.0 * RESTART_GAP - second.time[0]
     parts = passed(stream, replace(second, time=second.time + shift))
     assert field_of(parts[0]) is None
-    assert field_of(parts[-1]) == "actual_current_as_torque"
+    assert field_of(parts[-1]) == FIELD_OF_UNIT["newton_metre"]
     assert "actual_current" not in {field_of(part) for part in parts}
 
 

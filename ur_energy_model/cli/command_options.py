@@ -50,6 +50,7 @@ class EstimateOptions:
         payload: mass [kg], and where it is stated the centre of mass in the flange
             frame [m].
         same_arm: whether the serial numbers of model and recording may differ.
+        effort_unit: content of actual_current_as_torque, see `PowerOptions`.
         workers: processes of this machine; None for as many as save time.
         tariff: what energy costs, and the hours of a year.
         json: whether the result is printed as JSON.
@@ -81,6 +82,12 @@ class EstimateOptions:
     overwrite: bool = overwrite_option()
     payload: tuple[float, ...] | None = payload_option("the model's")
     same_arm: bool = same_arm_option()
+    effort_unit: Literal["auto", "ampere", "newton_metre", "without_gravity"] = option(
+        "auto",
+        "content of actual_current_as_torque, where motor currents were not recorded: "
+        "joint torques, joint torques without gravity, or motor currents; auto decides it "
+        "from the samples",
+    )
     workers: int | None = workers_option()
     tariff: SavingsOptions = part(SavingsOptions, "what can be done, in a year")
     json: bool = json_option()

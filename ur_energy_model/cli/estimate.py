@@ -35,7 +35,7 @@ from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.energy_summary import EnergySummary, totals_json
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.powers import TotalSource
+from ur_energy_model.energy.powers import PowerOptions, TotalSource
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, real_path
@@ -91,6 +91,7 @@ def estimate(given: Given) -> None:
         model_path=chosen.path,
         payload=payload,
         same_arm=options.same_arm,
+        options=PowerOptions(effort_unit=options.effort_unit),
     )
 
     def here(bag: Path, report: Progress) -> Estimate:
@@ -171,6 +172,7 @@ def _with_energy_bag(
             model_path=chosen.words,
             rate=options.rate,
             same_arm=options.same_arm,
+            effort_unit=options.effort_unit,
             progress=report,
         )
         return found

@@ -162,6 +162,8 @@ def _print_quality(
         number = f"{quality.condition_number:.0f}"
         print_line(f"condition number of the base regressor: {number}")
     print_constants(constants, robot)
+    if quality.torque_field is not None:
+        print_line(f"actual_current_as_torque: {quality.torque_field.words()}")
     print_objects(
         "good for",
         quality.uses,

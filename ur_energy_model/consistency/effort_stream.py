@@ -3,16 +3,15 @@
 
 """Efforts of a driver's samples, used once their unit is decided or as it was stated.
 
-Until then, and where efforts are neither motor currents nor joint torques, samples pass
-without them: powers are computed from the motion alone, so that no energy is counted in a
-wrong unit.
+Until then, and where efforts are neither motor currents nor joint torques that determine
+them, samples pass without them: powers are computed from the motion alone, so that no
+energy is counted in a wrong unit.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -21,29 +20,21 @@ from ur_energy_model.consistency.effort_unit import (
     DECIDED,
     LEAST_EVIDENCE,
     EffortEvidence,
-    EffortMeaning,
     EffortUnit,
     EffortVerdict,
+)
+from ur_energy_model.consistency.torque_field import (
+    FIELD_OF_UNIT,
+    MEANING_IN_WORDS,
+    StatedUnit,
+    unit_of,
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
-StatedUnit = Literal["auto", "ampere", "newton_metre"]
-
 EFFORT = "effort"
 """Column of efforts whose unit is not decided."""
-FIELD_OF_UNIT: dict[EffortUnit, str] = {
-    "ampere": "actual_current",
-    "newton_metre": "actual_current_as_torque",
-}
-"""RTDE field that efforts of a unit are."""
-MEANING_IN_WORDS: dict[EffortMeaning, str] = {
-    "ampere": "motor currents in A",
-    "newton_metre": "joint torques in N m",
-    "without_gravity": "joint torques without gravity",
-    "none": "neither motor currents in A nor joint torques in N m",
-}
 OBSERVED_TOGETHER = 0.5  # time of samples that are compared at once [s]
 WINDOW = 20.0
 """Time of samples after which the comparison begins again if nothing is decided [s]:
@@ -151,9 +142,16 @@ class EffortStream:
         """Why efforts are not used although they are known well enough; None otherwise."""
         if self.contradiction is not None:
             return self.contradiction.words()
-        meaning = None if self.verdict is None else self.verdict.meaning
-        if self._stated == "auto" and meaning in ("without_gravity", "none"):
+        if self.verdict is None or self._stated != "auto" or self.unit is not None:
+            return None
+        meaning = self.verdict.meaning
+        if meaning is not None:
             return f"they are {MEANING_IN_WORDS[meaning]} ({self._evidence.words()})"
+        if self.verdict.without_gravity:
+            return (
+                "they are joint torques without gravity, whether with friction is not decided "
+                f"({self._evidence.words()})"
+            )
         return None
 
     def _compare(self, batch: Telemetry) -> None:
@@ -173,7 +171,7 @@ class EffortStream:
         meaning = verdict.meaning
         self.verdict = verdict
         if self._stated == "auto":
-            self.unit = _unit_of(meaning)
+            self.unit = unit_of(meaning)
         elif verdict.excludes(self._stated):
             self.unit = None
             self.contradiction = self._contradiction(self._stated, verdict)
@@ -189,7 +187,7 @@ class EffortStream:
         ]
         shown = " or ".join(MEANING_IN_WORDS[each] for each in possible)
         remedy = "set effort_unit:=auto"
-        if possible in (["newton_metre"], ["ampere"]):
+        if len(possible) == 1 and unit_of(possible[0]) is not None:
             remedy = f"set effort_unit:={possible[0]}, or auto"
         return Contradiction(
             subject="effort_unit",
@@ -215,7 +213,3 @@ class EffortStream:
             columns[FIELD_OF_UNIT[self.unit]] = np.asarray(efforts)
         return replace(batch, columns=columns)
 
-
-def _unit_of(meaning: EffortMeaning | None) -> EffortUnit | None:
-    """Unit of efforts that can be used; None for others, and while none is decided."""
-    return meaning if meaning == "ampere" or meaning == "newton_metre" else None

@@ -6,9 +6,10 @@
 Drivers publish either of them as the effort of sensor_msgs/JointState. A current times
 gear ratio and torque constant is a torque, so that the two differ by a factor of 4 to 13
 on UR arms, while the torque that a motion needs is known within some tenths: gravity of
-the links, inertia and friction. Two more meanings are compared: torques from which
+the links, inertia and friction. Three more meanings are compared: torques from which
 gravity was removed, as the documentation of ur_robot_driver describes
-actual_current_as_torque, and efforts that are none of these.
+actual_current_as_torque; torques from which friction and inertia were removed as well;
+and efforts that are none of these.
 
 The efforts of a joint are, over blocks of samples, a linear function of two torques of
 its motion,
@@ -17,11 +18,17 @@ its motion,
     error,
 
 and each meaning states both gains: 1 / (gear ratio * torque constant) for currents, 1 for
-torques, 0 and 1 for torques without gravity. The likelihood of a meaning is the evidence
-of Bayesian linear regression (Bishop, Pattern Recognition and Machine Learning, 2006,
-sec. 3.5) with a prior of the gains around what it states, as wide as payload, stiction,
-friction of the day and differences between arms make it. The normal density of the gains'
-distance is replaced by a t density, so that no single joint decides.
+torques, 0 and 1 for torques without gravity, 0 and 0 for what is left without friction
+and inertia. The likelihood of a meaning is the evidence of Bayesian linear regression
+(Bishop, Pattern Recognition and Machine Learning, 2006, sec. 3.5) with a prior of the
+gains around what it states, as wide as payload, stiction, friction of the day and
+differences between arms make it. The normal density of the gains' distance is replaced by
+a t density, so that no single joint decides.
+
+Where motor currents were recorded beside the efforts, the torque of the motors is their
+current times gear ratio and torque constant. Payload, mounting, stiction and friction of
+the day are in it, so that only the torque constant is uncertain, and an arm that stands
+still in gravity decides.
 """
 
 from __future__ import annotations
@@ -34,20 +41,25 @@ import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.sample_windows import SampleWindows
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import MASS
+from ur_energy_model.model.setup import MASS, Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
 
-EffortUnit = Literal["ampere", "newton_metre"]
-EffortMeaning = Literal["ampere", "newton_metre", "without_gravity", "none"]
+EffortUnit = Literal["ampere", "newton_metre", "without_gravity"]
+"""Meaning of efforts that determine the motor currents: currents in A, joint torques in N m,
+or joint torques in N m from which gravity was removed."""
+EffortMeaning = Literal["ampere", "newton_metre", "without_gravity", "external", "none"]
+"""Meaning of efforts; "external" are torques without gravity, friction and inertia."""
 
 PRIOR: Mapping[EffortMeaning, float] = {
     "ampere": 0.4,
     "newton_metre": 0.38,
-    "without_gravity": 0.2,
+    "without_gravity": 0.1,
+    "external": 0.1,
     "none": 0.02,
 }
 """Probability of each meaning before any effort was seen."""
@@ -72,7 +84,11 @@ LEAST_TORQUE = 0.05
 """Least torque of a motion that is compared, over the friction torque."""
 LEAST_EFFORT = 0.1
 """Least effort that is compared, over the effort that overcomes friction (as a current): with
-brakes engaged or without power there is no effort, whatever the pose."""
+brakes engaged or without power there is no effort, whatever the pose. Where currents were
+recorded, they are what must not be less."""
+LEAST_ERROR = 0.01
+"""Least error of a block over the friction torque, where currents were recorded: efforts of
+exactly zero are then compared, too."""
 
 CONSTANT_ERROR = 0.15
 """Relative error of a torque constant of another arm of the type, one standard
@@ -82,7 +98,7 @@ FRICTION_ERROR = 0.4
 deviation."""
 PAYLOAD_SHARE = 0.15
 """Payload that the model does not state, over the arm's moving mass: mean, and standard deviation.
-A payload only adds to the weight of the arm."""
+A payload only adds to the weight of the arm; half of the arms have none."""
 OTHER_MOUNTING = 0.03
 """Probability that the arm is mounted in another way than the model states."""
 DEGREES_OF_FREEDOM = 4.0
@@ -107,16 +123,27 @@ class GravityRemoved(NamedTuple):
     gravity_std: float
 
 
-WITHOUT_GRAVITY = (
-    GravityRemoved(0.48, True, 0.0, 0.1),
-    GravityRemoved(0.02, True, 0.1, 0.05),
-    GravityRemoved(0.24, False, 0.0, 0.1),
-    GravityRemoved(0.24, False, 0.0, 0.02),
-    GravityRemoved(0.02, False, 0.1, 0.05),
-)
+WITHOUT_GRAVITY: Mapping[EffortMeaning, tuple[GravityRemoved, ...]] = {
+    "without_gravity": (
+        GravityRemoved(0.96, True, 0.0, 0.1),
+        GravityRemoved(0.04, True, 0.1, 0.05),
+    ),
+    "external": (
+        GravityRemoved(0.48, False, 0.0, 0.1),
+        GravityRemoved(0.48, False, 0.0, 0.02),
+        GravityRemoved(0.04, False, 0.1, 0.05),
+    ),
+}
 """Whether friction is removed as well is not documented. Where the constants of the
 compensation are off, the same part of gravity is left in all joints, which looks like
 currents."""
+UNDECLARED: Mapping[float, float] = {
+    0.0: 0.98, 0.25: 0.005, 0.5: 0.005, 0.75: 0.005, 1.0: 0.005
+}  # fmt: skip
+"""Payload whose gravity was not removed with the arm's, over the usual payload
+(`PAYLOAD_SHARE`), and its probability. It is the same payload for all joints."""
+PAYLOAD_ERROR = 0.2
+"""Relative error of the gravity torque of a payload of known mass, for its centre of mass."""
 MOTION_LEFT = 0.3
 """Gain of friction and inertia that is left where these are removed, one standard
 deviation."""
@@ -139,6 +166,12 @@ class EffortVerdict(NamedTuple):
         best = max(self.probability, key=self.probability.__getitem__)
         decided = self.probability[best] >= DECIDED and self.seconds >= LEAST_EVIDENCE
         return best if decided else None
+
+    @property
+    def without_gravity(self) -> bool:
+        """Whether gravity was removed for certain, with or without friction and inertia."""
+        removed = sum(self.probability[meaning] for meaning in WITHOUT_GRAVITY)
+        return removed >= DECIDED and self.seconds >= LEAST_EVIDENCE
 
     def excludes(self, meaning: EffortMeaning) -> bool:
         """Whether it is certain that efforts do not have this meaning."""
@@ -175,13 +208,23 @@ class EffortEvidence:
     Args:
         model: model of the arm, identified or generic.
         robot: description of the arm; None for the arm that the model names.
+        beside_currents: whether motor currents were recorded beside the efforts; all
+            samples have them then.
 
     Attributes:
         seconds: time of the blocks so far [s].
     """
 
-    def __init__(self, model: EnergyModel, robot: RobotDescription | None = None) -> None:
+    def __init__(
+        self,
+        model: EnergyModel,
+        robot: RobotDescription | None = None,
+        *,
+        beside_currents: bool = False,
+    ) -> None:
         self._model = model
+        self._robot = robot
+        self._beside_currents = beside_currents
         self._dynamics = model.dynamics(robot=robot)
         self._names = tuple(joint.name for joint in model.joints)
         self._ratio = np.array([joint.gear_ratio for joint in model.joints])
@@ -198,40 +241,69 @@ class EffortEvidence:
         self._still = np.zeros(model.dof)  # time at standstill [n], s
         self.seconds = 0.0
 
-    def observe(self, time: Array, q: Array, qd: Array, effort: Array) -> None:
+    def observe(
+        self,
+        time: Array,
+        q: Array,
+        qd: Array,
+        effort: Array,
+        *,
+        current: Array | None = None,
+        payload: Payload | None = None,
+    ) -> None:
         """Add consecutive samples, at least some tenths of a second: blocks end with them.
 
-        Samples with hardly any effort show nothing.
+        Samples with hardly any effort, or current where there are currents, show nothing.
 
         Args:
             time: times [samples], s.
             q: joint positions [samples, n], rad.
             qd: joint speeds [samples, n], rad/s.
             effort: effort of unknown unit [samples, n], A or N m.
+            current: motor currents [samples, n], A, where `beside_currents` is set.
+            payload: payload that is set in the controller; None for the model's.
         """
         blocks = _blocks(time)
         if not len(blocks):
             return
-        rms = np.sqrt(np.square(effort).mean(axis=0))
+        driving = effort if current is None else current
+        rms = np.sqrt(np.square(driving).mean(axis=0))
         hardly_any = rms * self._torque_per_ampere < LEAST_EFFORT * self._breakaway
         if hardly_any.all():
             return
         first, last = blocks.T
         seconds = time[last] - time[first]
-        acceleration = (qd[last] - qd[first]) / seconds[:, None]
         mean_q = _block_means(q, blocks)
         mean_qd = _block_means(qd, blocks)
         mean_effort = _block_means(effort, blocks)
         moving = np.abs(mean_qd) >= MOVING_SPEED
-        gravity = self._dynamics.gravity_torque(mean_q)
-        link = self._dynamics.inverse_dynamics(mean_q, mean_qd, acceleration)
-        torque = self._torque(link, np.where(moving, mean_qd, 0.0), acceleration)
-        weight = self._dynamics.flange_weight_regressor(mean_q)[..., MASS]
-        payload = weight @ self._dynamics.setup.gravity
-        rows = np.stack([gravity, torque - gravity, mean_effort, payload], axis=2)
+        dynamics = self._dynamics_with(payload)
+        gravity = dynamics.gravity_torque(mean_q)
+        if current is None:
+            acceleration = (qd[last] - qd[first]) / seconds[:, None]
+            link = dynamics.inverse_dynamics(mean_q, mean_qd, acceleration)
+            torque = self._torque(link, np.where(moving, mean_qd, 0.0), acceleration)
+        else:
+            torque = self._torque_per_ampere * _block_means(current, blocks)
+        weight = dynamics.flange_weight_regressor(mean_q)[..., MASS]
+        of_payload = weight @ dynamics.setup.gravity
+        rows = np.stack([gravity, torque - gravity, mean_effort, of_payload], axis=2)
         self._sums += np.einsum("b,bnk,bnl->nkl", seconds, rows, rows)
         self._still += seconds @ ~moving
         self.seconds += float(seconds.sum())
+
+    def _dynamics_with(self, payload: Payload | None) -> ArmDynamics:
+        """Rigid-body dynamics with a payload; the last ones are kept."""
+        present = self._dynamics.setup
+        if payload is None:
+            return self._dynamics
+        same_center = np.array_equal(
+            payload.center_of_mass, present.payload.center_of_mass
+        )
+        if payload.mass != present.payload.mass or not same_center:
+            setup = Setup(present.gravity, payload)
+            self._dynamics = self._model.dynamics(robot=self._robot, setup=setup)
+        return self._dynamics
 
     def verdict(self) -> EffortVerdict:
         """The meaning of the efforts so far."""
@@ -253,6 +325,11 @@ class EffortEvidence:
         torque = np.sqrt(np.maximum(whole, 0.0) / max(self.seconds, 1e-9))
         joint = int(np.argmax(torque / np.maximum(self._breakaway, 1e-9)))
         current = torque[joint] / self._torque_per_ampere[joint]
+        if self._beside_currents:
+            return (
+                f"{self._names[joint]} has {rms[joint, _EFFORT]:.3g} RMS, its current is "
+                f"{current:.3g} A, which makes {torque[joint]:.3g} N m"
+            )
         return (
             f"{self._names[joint]} has {rms[joint, _EFFORT]:.3g} RMS, its motion needs "
             f"{current:.3g} A or {torque[joint]:.3g} N m"
@@ -260,12 +337,19 @@ class EffortEvidence:
 
     def _meanings(self) -> dict[EffortMeaning, list[_Expected]]:
         """Gains that each meaning states, with the probabilities of its forms."""
-        payload = self._payload_gain()
-        stiction = self._stiction_gain()
-        one = np.ones_like(payload)
-        zero = np.zeros_like(payload)
+        one = np.ones(len(self._ratio))
+        zero = np.zeros_like(one)
+        payload = zero
+        stiction = zero
+        friction = 0.0
+        other_mounting = 0.0
+        if not self._beside_currents:
+            payload = self._payload_gain()
+            stiction = self._stiction_gain()
+            friction = FRICTION_ERROR
+            other_mounting = OTHER_MOUNTING
         gravity_std = np.sqrt(CONSTANT_ERROR**2 + payload**2 + stiction**2)
-        motion_std = np.full_like(payload, np.hypot(CONSTANT_ERROR, FRICTION_ERROR))
+        motion_std = np.full_like(payload, np.hypot(CONSTANT_ERROR, friction))
         found: dict[EffortMeaning, list[_Expected]] = {}
         units: dict[EffortMeaning, Array] = {
             "ampere": 1.0 / self._torque_per_ampere,
@@ -273,26 +357,42 @@ class EffortEvidence:
         }
         for meaning, gain in units.items():
             motion = (gain, motion_std * gain)
-            stated = ((1.0 + payload) * gain, gravity_std * gain)
+            bare = (gain, np.hypot(CONSTANT_ERROR, stiction) * gain)
+            loaded = ((1.0 + payload) * gain, gravity_std * gain)
+            share = 0.5 * (1.0 - other_mounting)
             found[meaning] = [
-                _Expected(1.0 - OTHER_MOUNTING, *stated, *motion),
-                _Expected(OTHER_MOUNTING, zero, gain, *motion),
+                _Expected(share, *bare, *motion),
+                _Expected(share, *loaded, *motion),
             ]
-        found["without_gravity"] = []
-        for form in WITHOUT_GRAVITY:
-            gravity_left = form.gravity * one
-            if form.friction:
-                left_std = np.hypot(form.gravity_std, stiction)
-                motion = (one, motion_std)
-            else:
-                left_std = form.gravity_std * one
-                motion = (zero, MOTION_LEFT * one)
-            expected = _Expected(form.probability, gravity_left, left_std, *motion)
-            found["without_gravity"].append(expected)
-        share = 1.0 / len(OTHER_SCALES)
+            if other_mounting:
+                found[meaning].append(_Expected(other_mounting, zero, gain, *motion))
+        for meaning, forms in WITHOUT_GRAVITY.items():
+            found[meaning] = []
+            for form in forms:
+                gravity_left = form.gravity * one
+                if form.friction:
+                    left_std = np.hypot(form.gravity_std, stiction)
+                    motion = (one, motion_std)
+                else:
+                    left_std = form.gravity_std * one
+                    motion = (zero, MOTION_LEFT * one)
+                for mass, probability in UNDECLARED.items():
+                    of_payload = mass * payload
+                    expected = _Expected(
+                        probability * form.probability,
+                        gravity_left + of_payload,
+                        np.hypot(left_std, PAYLOAD_ERROR * of_payload),
+                        *motion,
+                    )
+                    found[meaning].append(expected)
+        scales = OTHER_SCALES
+        if self._beside_currents:
+            # Efforts that stay near zero where there are currents lack gravity at least.
+            scales = OTHER_SCALES[OTHER_SCALES >= 1.0]
+        share = 1.0 / len(scales)
         found["none"] = [
             _Expected(share, zero, scale * one, zero, scale * one)
-            for scale in OTHER_SCALES.tolist()
+            for scale in scales.tolist()
         ]
         return found
 
@@ -328,6 +428,8 @@ class EffortEvidence:
         unexplained = np.maximum(effort - (gains * products).sum(axis=1), 0.0)
         error = np.maximum(unexplained, NOISE_SHARE**2 * effort)
         variance = error / max(self.seconds, 1e-9)
+        if self._beside_currents:
+            variance = np.maximum(variance, (LEAST_ERROR * self._breakaway) ** 2)
         # Efforts of exactly zero show nothing.
         variance = np.where(variance > 0.0, variance, np.inf)
         return gains, squares / (variance * CORRELATION_TIME)[:, None, None]

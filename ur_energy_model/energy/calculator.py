@@ -28,9 +28,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 
 import numpy as np
 
+from ur_energy_model.consistency.torque_field import (
+    JOINT_TORQUE,
+    WITHOUT_GRAVITY_TORQUE,
+)
 from ur_energy_model.energy.matched_model import check_joints, is_same_session
 from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.motor_powers import (
@@ -85,6 +90,8 @@ class EnergyCalculator:
         refused: samples left out so far because of values that are not finite or
             impossible.
         repeated: samples left out so far because the recording has them twice.
+        torque_note: how joint torques of the recording stand for its currents, or why they
+            do not; None where it has currents or no torques.
 
     Raises:
         WrongRobotError: model and description have different joints.
@@ -102,6 +109,7 @@ class EnergyCalculator:
         self.options = PowerOptions() if options is None else options
         self.refused = 0
         self.repeated = 0
+        self.torque_note: str | None = None
         self.gaps = StepRule(self.options.gap_limit)
         self.conditions = OperatingConditions(model.setup)
         limits = rated_limits(robot)
@@ -205,8 +213,8 @@ class EnergyCalculator:
             return None
         if "actual_current" in batch.columns:
             return batch.columns["actual_current"]
-        if "actual_current_as_torque" in batch.columns:
-            torque = batch.columns["actual_current_as_torque"]
+        torque = self._joint_torque(batch)
+        if torque is not None:
             ratio = np.array([joint.gear_ratio for joint in self.model.joints])
             constant = np.array([joint.torque_constant for joint in self.model.joints])
             return np.asarray(torque / (ratio * constant))
@@ -218,6 +226,27 @@ class EnergyCalculator:
                 field="actual_current",
             )
         return None
+
+    def _joint_torque(self, batch: Telemetry) -> Array | None:
+        """Joint torques with gravity [samples, n], N m; None where it has none of known content.
+
+        To torques without gravity the model's gravity torque is added, with the payload
+        that is set in the controller. actual_current_as_torque itself is not used: what it
+        contains must be decided or stated before.
+        """
+        columns = batch.columns
+        if JOINT_TORQUE in columns:
+            return columns[JOINT_TORQUE]
+        if WITHOUT_GRAVITY_TORQUE not in columns:
+            return None
+        batch.require("actual_q", purpose="adding gravity to joint torques without it")
+        q = columns["actual_q"]
+        torque = np.array(columns[WITHOUT_GRAVITY_TORQUE])
+        # The conditions are updated only with usable samples; this must not change them.
+        conditions = copy(self.conditions)
+        for rows, setup in conditions.parts(batch):
+            torque[rows] += self._predicted.dynamics(setup).gravity_torque(q[rows])
+        return torque
 
     def __call__(self, batch: Telemetry) -> PowerTable | None:
         """Powers of samples that follow those of the last call.

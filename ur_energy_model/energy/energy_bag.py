@@ -12,8 +12,11 @@ import numpy as np
 
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.consistency.controller_constants import recorded_constants
+from ur_energy_model.consistency.torque_field import TORQUE_FIELD, StatedUnit
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
+from ur_energy_model.energy.powers import PowerOptions
+from ur_energy_model.energy.recorded_torque import has_torques_only, with_known_torques
 from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.topics import (
@@ -135,6 +138,7 @@ def write_energy_bag(
     model_path: str = "",
     rate: float = 50.0,
     same_arm: bool = False,
+    effort_unit: StatedUnit = "auto",
     progress: Progress | None = None,
 ) -> None:
     """Write the topics that the estimator publishes, for a recording, at the times of its samples.
@@ -152,6 +156,7 @@ def write_energy_bag(
         rate: rate of the live topics [Hz].
         same_arm: whether the recording is of the arm of the model, whatever serial
             numbers and constants are (see `model_of_arm`).
+        effort_unit: content of actual_current_as_torque, see `PowerOptions`.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
@@ -161,7 +166,8 @@ def write_energy_bag(
     cycles: list[Cycle] = []
     robot = load_robot(model.robot)
     constants = recorded_constants(recording, robot)
-    options = LiveOptions(same_arm=same_arm, constants=constants)
+    power = PowerOptions(effort_unit=effort_unit)
+    options = LiveOptions(power=power, same_arm=same_arm, constants=constants)
     batches = Rereading(lambda: iterate_bag(recording, LIVE_FIELDS))
     first = next(iter(batches))
     info = first.info
@@ -169,6 +175,12 @@ def write_energy_bag(
     joints = [info.tf_prefix + joint for joint in robot.joint_names]
     messages = EnergyMessages(joints, model_path, info.namespace)
     estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
+    if has_torques_only(recording):
+        wanted = (*LIVE_FIELDS, TORQUE_FIELD)
+        read = with_known_torques(
+            recording, lambda: iterate_bag(recording, wanted), estimator.calculator
+        )
+        batches = Rereading(read)
     estimator.calculator.follow_session(batches)
     publishing = Decimator(rate)
     summarising = Decimator(SUMMARY_RATE)

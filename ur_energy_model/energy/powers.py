@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.consistency.torque_field import StatedUnit
 from ur_energy_model.energy.meter import (
     DEFAULT_GAP_LIMIT,
     EnergyMeter,
@@ -420,6 +421,8 @@ class PowerOptions:
         idle_power: power with brakes engaged, where neither bus nor model shows it [W]; None for
             the standby power.
         gap_limit: longest step between samples that is bridged at any sample rate [s].
+        effort_unit: content of actual_current_as_torque of recordings without motor
+            currents; "auto" decides it from the samples.
     """
 
     method: Method = "auto"
@@ -427,6 +430,7 @@ class PowerOptions:
     standby_limit: float = 15.0
     idle_power: float | None = None
     gap_limit: float = DEFAULT_GAP_LIMIT
+    effort_unit: StatedUnit = "auto"
 
 
 # Powers of consecutive samples, the result of the calculator.

@@ -23,6 +23,7 @@ from ur_energy_model.consistency.arm_samples import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.consistency.contradiction import Contradiction, refuse
 from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
+from ur_energy_model.consistency.torque_field import CURRENT_FIELD, TORQUE_FIELD
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.matched_model import (
@@ -40,6 +41,7 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
 )
+from ur_energy_model.energy.recorded_torque import has_torques_only, with_known_torques
 from ur_energy_model.energy.telemetry_checks import check_width
 from ur_energy_model.energy.wall import RecordedWall
 from ur_energy_model.errors import InputError, RecordingError
@@ -174,7 +176,9 @@ def recording_powers(
 ) -> Iterator[PowerTable]:
     """Powers of all samples of a recording, batch by batch, in constant memory.
 
-    The standby power of its sessions is followed in a first pass (`follow_session`).
+    The standby power of its sessions is followed in a first pass (`follow_session`). Of a
+    recording without motor currents, joint torques are used if it is known what they
+    contain (`recorded_torque`).
 
     Args:
         calculator: calculator of the arm; keeps the state of the session.
@@ -185,7 +189,13 @@ def recording_powers(
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    read = partial(_checked, Path(bag), calculator.robot, fields, progress)
+    read: Callable[[], Iterator[Telemetry]]
+    if calculator.options.method != "motion" and has_torques_only(bag):
+        wanted = (*fields, TORQUE_FIELD)
+        read = partial(_checked, Path(bag), calculator.robot, wanted, progress)
+        read = with_known_torques(bag, read, calculator)
+    else:
+        read = partial(_checked, Path(bag), calculator.robot, fields, progress)
     batches = Rereading(read)
     calculator.follow_session(batches)
     for batch in batches:
@@ -217,8 +227,9 @@ def _checked(
         if samples == 0:
             check_robot(bag, batch.info, robot)
         of_joints = ["actual_qd"]
-        if "actual_current" in batch:
-            of_joints.append("actual_current")
+        of_joints += [
+            name for name in (CURRENT_FIELD, TORQUE_FIELD) if name in batch
+        ]
         check_width(bag, batch, tuple(of_joints), robot.dof)
         samples += len(batch)
         check.observe(batch)
@@ -328,6 +339,8 @@ def estimate_energy(
     warnings = [each.words() for each in contradictions]
     if warning is not None:
         warnings.append(warning)
+    if calculator.torque_note is not None:
+        warnings.append(calculator.torque_note)
     warnings += repetition(found.repeated)
     return replace(
         found,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.torque_field import TorqueContent
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.filtered_motion import SHORTEST_MOTION
 from ur_energy_model.identification.visited_path import VisitedPath
@@ -125,6 +126,8 @@ class Quality:
         refusal: why identification refuses the recording, or None.
         warnings: warnings for the user, one line each.
         contradictions: statements about the recording that the samples contradict.
+        torque_field: what actual_current_as_torque contains; None where it was not recorded
+            or the robot is unknown.
         visited: joint angles that the motion passes through.
     """
 
@@ -153,6 +156,7 @@ class Quality:
     refusal: str | None
     warnings: tuple[str, ...]
     contradictions: tuple[Contradiction, ...] = ()
+    torque_field: TorqueContent | None = None
     visited: VisitedPath = field(default_factory=VisitedPath)
 
     @property
@@ -181,6 +185,8 @@ class Quality:
         out = dataclasses.asdict(self)
         del out["visited"]
         out["contradictions"] = [each.as_json() for each in self.contradictions]
+        torque = self.torque_field
+        out["torque_field"] = None if torque is None else torque.as_json()
         for entry, joint in zip(out["joints"], self.joints, strict=True):
             entry["activity"] = joint.activity
         return {**out, "verdict": self.verdict}

@@ -13,6 +13,7 @@ import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.recording_check import RecordingCheck
+from ur_energy_model.consistency.torque_field import TorqueFieldCheck
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.energy.wall import RecordedMeter
 from ur_energy_model.identification.base_parameters import Conditioning
@@ -159,6 +160,7 @@ class RecordingQualityCheck:
         self._conditioning: Conditioning | None = None
         self._visited = VisitedPath()
         self._statements = RecordingCheck()
+        self._torque_field = TorqueFieldCheck()
         self._meter = RecordedMeter()
 
     def observe(self, part: Telemetry) -> None:
@@ -189,6 +191,7 @@ class RecordingQualityCheck:
         self._meter.observe(part)
         if self.robot is not None:
             self._statements.observe(part)
+            self._torque_field.observe(part)
             self._add_to_conditioning(part, self.robot)
         self._add_to_channels(part)
         self._simulator.update(part)
@@ -248,6 +251,9 @@ class RecordingQualityCheck:
         joints = self._joints()
         contradictions = self._contradictions()
         refusal = self._refusal(seconds, joints, frozen, contradictions)
+        torque_field = None
+        if self.robot is not None:
+            torque_field = self._torque_field.found(self.robot)
         condition = None if self._conditioning is None else self._conditioning.number
         shares = {name: count[name] / max(1, samples) for name in _STATES}
         uses = [
@@ -278,6 +284,7 @@ class RecordingQualityCheck:
             condition_number=condition,
             refusal=refusal,
             contradictions=contradictions,
+            torque_field=torque_field,
             warnings=tuple(warnings),
             visited=self._visited,
         )

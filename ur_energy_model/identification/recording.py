@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.consistency.contradiction import refuse
+from ur_energy_model.consistency.contradiction import Contradiction, refuse
 from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
+from ur_energy_model.consistency.torque_field import TORQUE_FIELD, TorqueFieldCheck
 from ur_energy_model.energy.matched_model import check_robot
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import check_batch
@@ -197,7 +198,7 @@ FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
 CURRENT = "actual_current"
-TORQUE = "actual_current_as_torque"
+TORQUE = TORQUE_FIELD
 """Measured effort of the joints: motor current, or joint torque where an arm measures
 that."""
 REQUIRED = ("actual_q", "actual_qd", CURRENT)
@@ -278,6 +279,7 @@ class _Reading:
         self._squares = 0.0
         self._quality = RecordingQualityCheck()
         self._statements = RecordingCheck()
+        self._content = TorqueFieldCheck() if effort == TORQUE else None
         self._power = PowerFit(robot)
         self._wall = WallFit()
         self._constants = ControllerConstantsFit(robot)
@@ -307,6 +309,8 @@ class _Reading:
         self.moving += batch.duration * float((fastest > MOVING_SPEED).mean())
         self._quality.observe(batch)
         self._statements.observe(batch)
+        if self._content is not None:
+            self._content.observe(batch)
         self._power.accumulate(batch)
         self._wall.accumulate(batch)
         self._torque.append(batch)
@@ -347,16 +351,29 @@ class _Reading:
         self._waiting = []
         return stream
 
+    def _torque_contradictions(self) -> tuple[Contradiction, ...]:
+        """Evidence that measured torques, where they are used, do not contain gravity."""
+        content = None if self._content is None else self._content.found(self._robot)
+        if content is None:
+            return ()
+        found = content.contradiction(
+            "newton_metre",
+            f"{TORQUE} is to be the torque of the joints, gravity included",
+            "use the measured currents (--from current)",
+        )
+        return () if found is None else (found,)
+
     def finish(self) -> Recording:
         """The recording, after the last batch.
 
         Raises:
             RecordingError: it has no samples.
-            ContradictionError: its samples show another robot.
+            ContradictionError: its samples show another robot, or torques without gravity.
         """
         if self.samples == 0:
             raise RecordingError(self.path, "holds no samples", "record again")
         refuse(self.path, self._statements.contradictions(self._robot))
+        refuse(self.path, self._torque_contradictions())
         stream = self._stream or self._started()
         parts = self._parts
         parts.add(None, stream.finish())

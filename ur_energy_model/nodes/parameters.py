@@ -211,9 +211,9 @@ class EstimatorParameters(LiveParameters):
     loop: bool = option(
         False, "restart the bag at its end (source: bag)", only_with=("source", "bag")
     )
-    effort_unit: Literal["auto", "ampere", "newton_metre"] = option(
-        "auto", "unit of effort in joint_states (source: joint_states); auto recognises it from "
-        "the motion",
+    effort_unit: Literal["auto", "ampere", "newton_metre", "without_gravity"] = option(
+        "auto", "unit of effort in joint_states (source: joint_states), without_gravity for N m "
+        "from which gravity was removed; auto recognises it from the motion",
         only_with=("source", "joint_states"),
     )
     method: Method = option(

@@ -29,6 +29,9 @@ DriveSet = Literal["typical", "s3"]
 "Modeling and simulation of an UR5 robot manipulator" (slides; stiffness, wave generator
 and flex spline of HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors of
 the arm stay as they are."""
+TorqueField = Literal["with_gravity", "without_gravity"]
+"""Content of actual_current_as_torque: the current times torque constant and gear ratio, or
+this less the gravity torque of the arm with the payload that is set in the controller."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class ArmOptions:
             hours powered at rest; None for the state of the session.
         viscous_only: no other friction, to see what static friction does.
         drive_set: gears and friction: typical ones, or the values of a paper.
+        torque_field: content of actual_current_as_torque.
     """
 
     session: int = 0
@@ -54,6 +58,7 @@ class ArmOptions:
     warmth: float | None = None
     viscous_only: bool = False
     drive_set: DriveSet = "typical"
+    torque_field: TorqueField = "with_gravity"
 
 
 def default_version(robot: RobotDescription) -> tuple[int, ...]:

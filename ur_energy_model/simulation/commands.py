@@ -66,6 +66,7 @@ def simulate(given: Given) -> None:
             allow_network=options.allow_network,
             session=options.session,
             drive_set=options.drive_set,
+            torque_field=options.torque_field,
             wall=options.wall,
         )
         arm, server = simulation.build(report=note)

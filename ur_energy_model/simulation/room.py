@@ -104,6 +104,10 @@ class SimulateOptions:
         "gears: typical of the arm's type, or those of the UR5 model of "
         "Battistini et al.",
     )
+    torque_field: Literal["with_gravity", "without_gravity"] = option(
+        "with_gravity",
+        "content of actual_current_as_torque, which controllers have since 5.23",
+    )
     fault: tuple[str, ...] = option(
         (), "fault to simulate (listed below; may be repeated)", metavar="SPEC"
     )

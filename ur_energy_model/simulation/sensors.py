@@ -193,12 +193,10 @@ class Sensors:
         main += table["main_voltage_noise"] * of_main
         speed = qd + table["speed_noise"] * of_speed
         mean, spread = table["execution_time"]
-        torque_per_ampere = self._parameters.stated_current_to_torque
         return {
             "actual_q": _rounded(q, self._encoder_step),
             "actual_qd": np.where(np.abs(qd) < _RESTING, 0.0, speed),
             "actual_current": measured,
-            "actual_current_as_torque": measured * torque_per_ampere,
             "joint_temperatures": _rounded(temperature, table["temperature_step"]),
             "actual_joint_voltage": drives,
             "actual_main_voltage": _round(main, table["voltage_step"]),
@@ -208,6 +206,28 @@ class Sensors:
             "actual_robot_braking_energy_dissipated": bus.braked,
             "actual_execution_time": float(max(0.1, mean + spread * of_time)),
         }
+
+    def torque_field(
+        self, outputs: RtdeOutputs, dynamics: ArmDynamics, *, gravity: bool
+    ) -> Lazy:
+        """Function of actual_current_as_torque, computed from the joint fields of `outputs`.
+
+        Args:
+            outputs: RTDE outputs of the arm in the present cycle.
+            dynamics: dynamics of the arm with the configured payload.
+            gravity: whether the torques contain gravity.
+        """
+
+        def torque() -> Array:
+            """Measured currents as torques of the joints [n], N m."""
+            current = np.asarray(outputs["actual_current"])
+            found = current * self._parameters.stated_current_to_torque
+            if not gravity:
+                q = np.asarray(outputs["actual_q"])
+                found = found - dynamics.gravity_torque(q[None])[0]
+            return np.asarray(found)
+
+        return {"actual_current_as_torque": torque}
 
     def tool_fields(self, outputs: RtdeOutputs, dynamics: ArmDynamics) -> Lazy:
         """Functions of tool fields by RTDE name, computed from the joint fields of `outputs`.

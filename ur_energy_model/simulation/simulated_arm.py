@@ -114,9 +114,8 @@ class SimulatedArm:
             self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._set_targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self.outputs = RtdeOutputs()
-        self.outputs.lazy = self._sensors.tool_fields(
-            self.outputs, ArmDynamics(robot, setup)
-        )
+        self._torque_with_gravity = options.torque_field == "with_gravity"
+        self._set_computed_fields()
         self._truth = None if truth is None else TruthLog(truth)
         self._measure()
         self._log_truth()
@@ -173,8 +172,7 @@ class SimulatedArm:
             self.setup = Setup(self.setup.gravity, payload)
             self._payload_fields = payload_fields(payload)
             self._controller.set_setup(self.setup)
-            dynamics = ArmDynamics(self.robot, self.setup)
-            self.outputs.lazy = self._sensors.tool_fields(self.outputs, dynamics)
+            self._set_computed_fields()
             self._supervisor.planner = self._planner()
         else:
             moves = command is cmd.ProgramCommand.PLAY or isinstance(
@@ -185,6 +183,16 @@ class SimulatedArm:
                     f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"
                 )
             self._supervisor.command(command)
+
+    def _set_computed_fields(self) -> None:
+        """Set the fields that are computed with the configured payload when they are read."""
+        outputs = self.outputs
+        dynamics = ArmDynamics(self.robot, self.setup)
+        tool = self._sensors.tool_fields(outputs, dynamics)
+        gravity = self._torque_with_gravity
+        outputs.lazy = tool | self._sensors.torque_field(
+            outputs, dynamics, gravity=gravity
+        )
 
     def carry(self, payload: Payload) -> None:
         """Mount another payload unknown to the controller.

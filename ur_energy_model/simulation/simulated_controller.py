@@ -20,7 +20,12 @@ from ur_energy_model.addresses import is_loopback
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError, printable
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm_options import ArmOptions, DriveSet, default_version
+from ur_energy_model.simulation.arm_options import (
+    ArmOptions,
+    DriveSet,
+    TorqueField,
+    default_version,
+)
 from ur_energy_model.simulation.client_interfaces import (
     ControlPortSession,
     DashboardSession,
@@ -305,6 +310,7 @@ class Simulation:
         controller: see `ArmOptions`.
         session: see `ArmOptions`.
         drive_set: see `ArmOptions`.
+        torque_field: see `ArmOptions`.
         speed: factor on real time.
         faults: injected faults, see `parse_fault`.
         truth: file for the true energies.
@@ -329,6 +335,7 @@ class Simulation:
     allow_network: bool = False
     session: int = 0
     drive_set: DriveSet = "typical"
+    torque_field: TorqueField = "with_gravity"
     wall: Sequence[str] = ()
 
     def build(
@@ -360,6 +367,7 @@ class Simulation:
                 self.controller,
                 version,
                 drive_set=self.drive_set,
+                torque_field=self.torque_field,
             ),
         )
         arm.tick()  # compiles and loads what is used first, before the clock starts
