@@ -64,7 +64,9 @@ def simulated(
     """Samples at 500 Hz of a simulated UR5e, whose payload may not be the declared one."""
     arm = SimulatedArm(
         ROBOT,
-        motion=Hold(UPRIGHT) if motion == "upright" else named_motion(motion, ROBOT, Setup()),
+        motion=Hold(UPRIGHT)
+        if motion == "upright"
+        else named_motion(motion, ROBOT, Setup()),
         seed=seed,
         setup=Setup(payload=body(declared)),
         carried=body(carried),

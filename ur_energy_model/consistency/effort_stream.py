@@ -212,4 +212,3 @@ class EffortStream:
         if self.unit is not None:
             columns[FIELD_OF_UNIT[self.unit]] = np.asarray(efforts)
         return replace(batch, columns=columns)
-

@@ -66,7 +66,11 @@ MEANING_IN_WORDS: Mapping[EffortMeaning, str] = {
 StatedUnit = Literal["auto", "ampere", "newton_metre", "without_gravity"]
 """What a user states about efforts; "auto" decides it from the samples."""
 TorqueKind = Literal[
-    "currents", "torque with gravity", "torque without gravity", "none of these", "undecided"
+    "currents",
+    "torque with gravity",
+    "torque without gravity",
+    "none of these",
+    "undecided",
 ]
 _KIND: Mapping[EffortMeaning, TorqueKind] = {
     "ampere": "currents",
@@ -109,10 +113,14 @@ class TorqueContent:
         if self.kind == "undecided":
             return f"what it contains is not decided ({self.evidence})"
         probability = 100.0 * sum(
-            share for meaning, share in self.probability.items() if _KIND[meaning] == self.kind
+            share
+            for meaning, share in self.probability.items()
+            if _KIND[meaning] == self.kind
         )
         doubt = "more than 99.9" if probability > 99.9 else f"{probability:.1f}"
-        words = f"it contains {self.kind} (probability {doubt} %, by the {self.compared_with}"
+        words = (
+            f"it contains {self.kind} (probability {doubt} %, by the {self.compared_with}"
+        )
         if self.compared_with == "model":
             words += " of the arm"
         words += f": {self.evidence})"

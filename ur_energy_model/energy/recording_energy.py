@@ -227,9 +227,7 @@ def _checked(
         if samples == 0:
             check_robot(bag, batch.info, robot)
         of_joints = ["actual_qd"]
-        of_joints += [
-            name for name in (CURRENT_FIELD, TORQUE_FIELD) if name in batch
-        ]
+        of_joints += [name for name in (CURRENT_FIELD, TORQUE_FIELD) if name in batch]
         check_width(bag, batch, tuple(of_joints), robot.dof)
         samples += len(batch)
         check.observe(batch)
