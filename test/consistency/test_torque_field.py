@@ -202,7 +202,7 @@ def test_no_content_is_taken_for_another(seed: int) -> None:
     motions = ("trajectory_b", "pick_and_place", "hold")
     carried = float(np.random.default_rng(seed).uniform(0.0, 3.0))
     for content, kind in KINDS.items():
-        made = recorded(content, motions[seed % 3], 0.0, carried, seed)  # type: ignore[arg-type]
+        made = recorded(content, motions[seed % 3], 0.0, carried, seed)
         for start in (0.0, 1.0):
             rows = (made.time - made.time[0] >= start) & (
                 made.time - made.time[0] < start + 2.0
