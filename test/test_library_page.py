@@ -59,6 +59,9 @@ def test_the_whole_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     exec(code(PAGE.read_text(encoding="utf-8")), found)
     assert load_model(folder / "model.yaml").dof == 6
     assert 0 < found["energy"] < 1e5
+    ecbot = dict(zip(found["layout"].columns, found["solution"], strict=False))
+    assert 20 < ecbot["standby"] < 60
+    assert ecbot["R_1"] > 0
     out = capsys.readouterr().out
     for name in found["power_model_names"]():
         assert f"{name} " in out

@@ -35,7 +35,9 @@ from ur_energy_model.model.setup import Setup
 TILTED = np.array([0.0, 6.94, -6.94])
 
 
-def identified(folder: Path, name: str = "ur5e") -> BagBaseParameters:
+def identified(
+    folder: Path, name: str = "ur5e", rate: float = 100.0
+) -> BagBaseParameters:
     """Base parameters of a made-up recording of a tilted arm, with its rows."""
     robot = load_robot(name)
     constant = np.full(robot.dof, 0.1)
@@ -47,6 +49,7 @@ def identified(folder: Path, name: str = "ur5e") -> BagBaseParameters:
         viscous=3.0,
         noise=1.0,
         seconds=20.0,
+        rate=rate,
     )
     bag = write_bag(folder / "bag", made)
     return identify_base_parameters(
@@ -78,6 +81,16 @@ def check_numbers(content: dict[str, np.ndarray], found: BagBaseParameters) -> N
     np.testing.assert_allclose(
         np.sqrt(np.diag(content["p_covariance"])), content["p_std"].ravel()
     )
+
+
+@pytest.mark.parametrize("rate", [5.0, 500.0])
+def test_rows_of_slow_and_fast_recordings(rate: float, tmp_path: Path) -> None:
+    (path,) = write_regression(
+        identified(tmp_path, rate=rate), tmp_path / "new" / "a.npz"
+    )
+    with np.load(path) as file:
+        solution, *_ = np.linalg.lstsq(file["W"], file["tau"], rcond=None)
+        np.testing.assert_allclose(file["p_ordinary"], solution, atol=1e-6)
 
 
 def test_numpy_reads_the_export(found: BagBaseParameters, tmp_path: Path) -> None:

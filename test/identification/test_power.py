@@ -13,7 +13,12 @@ import pytest
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
-from ur_energy_model.identification.power_structures import JointPowerEvidence
+from ur_energy_model.identification.power_structures import (
+    JointPowerEvidence,
+    PowerLayout,
+    PowerRows,
+    power_columns,
+)
 from ur_energy_model.telemetry.samples import Telemetry
 
 ARM = ExactArm(current_noise=0.0)
@@ -162,3 +167,26 @@ def test_bus_power_corrects_stated_constants_within_their_deviation() -> None:
     assert after.max() < 0.01
     assert np.square(after).sum() < 0.5 * np.square(before).sum()
     assert "own_constants" not in found.factors
+
+
+def test_columns_of_the_power_have_the_coefficients_of_their_names() -> None:
+    """Power of known motors, with a torque constant of 1 N m/A that weights the delays."""
+    layout = PowerLayout(2)
+    time = np.arange(400, dtype=float) * 0.002
+    qd = np.column_stack([np.sin(3 * time), np.cos(5 * time)])
+    current = np.column_stack([np.cos(7 * time), 0.3 + np.sin(11 * time)])
+    speed = np.array([100.0, 50.0]) * qd
+    slope = np.vstack([np.zeros(2), np.diff(current, axis=0) / 0.002])
+    power = 30 + 0.5 * current[:, 0] ** 2 + 0.1 * (speed * current)[:, 1]
+    power = power + 0.2 * np.abs(current[:, 1]) + 0.002 * (current * slope)[:, 0]
+    power = power + 0.01 * np.abs(speed).sum(axis=1)
+    rows = PowerRows(time, qd, current, power, np.full(400, 7.0))
+    columns = power_columns(rows, np.array([100.0, 50.0]), np.ones(2))
+    kept = slice(0, layout.drag + 1)
+    solution, *_ = np.linalg.lstsq(columns[1:, kept], power[1:], rcond=None)
+    found = dict(zip(layout.columns[kept], solution.tolist(), strict=True))
+    expected = dict.fromkeys(layout.columns[kept], 0.0)
+    expected |= {"standby": 30.0, "R_1": 0.5, "k_2": 0.1, "driver_2": 0.2}
+    expected |= {"L_1": 0.002, "drag": 0.01}
+    assert found == pytest.approx(expected, abs=1e-8)
+    assert len(layout.units) == len(layout.columns) == layout.width

@@ -108,7 +108,7 @@ def write_regression(found: BagBaseParameters, path: str | Path) -> tuple[Path, 
     Args:
         found: base parameters with their rows.
         path: file that ends in one of `SUFFIXES`; a CSV file has W and tau, and two further
-            files beside it the parameters.
+            files beside it the parameters. Its folder is created if necessary.
 
     Returns:
         The files.
@@ -120,6 +120,7 @@ def write_regression(found: BagBaseParameters, path: str | Path) -> tuple[Path, 
     path = Path(path)
     files = regression_files(path)
     content = regression_content(found)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
         rows, base, standard = files
         with new_file(rows) as file:

@@ -82,6 +82,22 @@ class PowerLayout:
         self.bus_errors = [*range(self.driver.stop), self.drag]
         self.without_delays = slice(0, self.inductance.stop)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the coefficients [width], such as "R_2" (joint numbers from 1)."""
+        names = ["standby"]
+        for kind in ("R", "k", "driver", "L"):
+            names += [f"{kind}_{joint}" for joint in range(1, self.joints + 1)]
+        return (*names, "drag", "current_delay", "supply_delay")
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the coefficients [width]."""
+        units = ["W"]
+        for unit in ("ohm", "V s/rad", "W/A", "H"):
+            units += [unit] * self.joints
+        return (*units, "N m", "s", "s")
+
     def coefficients(self, position: int | slice, values: Array | float) -> Array:
         """Coefficients [width] that have `values` at a position and are zero elsewhere."""
         out = np.zeros(self.width)

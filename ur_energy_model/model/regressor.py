@@ -138,6 +138,7 @@ def friction_regressor(
     load: Array | None = None,
     gear_ratio: Array | float = 1.0,
     temperature: Array | None = None,
+    temperature_model: Array | None = None,
     shape: Mapping[str, float | Array] | None = None,
 ) -> Regressor:
     """Columns of the parameters of a friction law, for each joint alone.
@@ -150,6 +151,8 @@ def friction_regressor(
         gear_ratio: motor turns per joint turn, scalar or [n]. With 1 the parameters are
             joint side, with the gear ratio of the arm motor side, as in a model file.
         temperature: temperatures of the joints [samples, n], degC; None if unknown.
+        temperature_model: the four coefficients of each joint, for the law that uses them [4,
+            n], see `OperatingPoint`; None if unknown.
         shape: constants of the law that are not linear; None for the usual ones.
     """
     point = OperatingPoint(
@@ -157,6 +160,7 @@ def friction_regressor(
         load=np.zeros_like(qd) if load is None else load,
         gear_ratio=gear_ratio,
         temperature=temperature,
+        temperature_model=temperature_model,
     )
     constants = {**law.default_shape, **(shape or {})}
     kinds = []

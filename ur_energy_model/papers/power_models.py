@@ -62,11 +62,8 @@ def _free(robot: RobotDescription, constant: Array) -> Structure:
     joints = robot.dof
     layout = PowerLayout(joints)
     size = layout.without_delays.stop
-    names = ["standby"]
-    for kind in ("R", "k", "driver", "L"):
-        names += [f"{kind}_{j}" for j in range(joints)]
     return Structure(
-        names=tuple(names),
+        names=layout.columns[layout.without_delays],
         basis=np.eye(layout.width, size),
         prior=Prior(np.zeros(size), np.full(size, np.inf)),
         torque=np.zeros((joints, size)),
