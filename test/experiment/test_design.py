@@ -77,6 +77,27 @@ def test_descents_repeat_and_end_well_conditioned_and_safe(monkeypatch):
     assert found.verdict.clearance >= 0.03
 
 
+@pytest.mark.parametrize("fixed", ["start", "centre"])
+def test_requested_ends_and_centre_are_kept(monkeypatch, fixed):
+    """By random motions, descents and hops; the series is written out here."""
+    request = DesignRequest(ROBOT, harmonics=3, **{fixed: OPEN})
+    problem = DesignProblem(request)
+    x = problem.random_start(np.random.default_rng(1))
+    monkeypatch.setattr(search, "_STAGES", ((3.0, 4.0, 8),))
+    moved = minimised(problem, x)
+    hop = problem.centred(moved + 0.3 * np.random.default_rng(2).standard_normal(x.shape))
+    for each in (x, moved, problem.within_joint_limits(hop)):
+        found = problem.trajectory(each)
+        order = np.arange(1, 4)
+        ends = found.q0 - found.b.sum(axis=1)
+        kept = ends if fixed == "start" else found.q0
+        np.testing.assert_allclose(kept, OPEN, atol=1e-12)
+        np.testing.assert_allclose(found.a @ order, 0.0, atol=1e-12)  # speed at the ends
+        assert np.abs(found.b).max() > 0.001
+        q, _, _ = found.sample(np.linspace(0.0, found.period, 200))
+        assert (np.abs(q) <= 1.02 * problem.limits.max_position).all()
+
+
 def test_processes_search_until_their_time_is_over():
     """A wall through the base of the arm leaves no free space."""
     request = DesignRequest(ROBOT, harmonics=2, centre=OPEN)

@@ -259,6 +259,34 @@ def test_s1_finds_base_parameters(
     check_evidence("s1", session, outcome)
 
 
+def check_trajectories_of_s4(session: UndrawnRun) -> None:
+    """Eq. 18 to 21 written out; Figs. 4, 5 and 16 have a trajectory each."""
+    low, high = np.transpose(paper("s4")["angles"])  # in the paper's count [deg]
+    time = np.linspace(0.0, 10.0, 501)
+    angles = []
+    for name in ("excitation", "simulation", "general"):
+        found = load_trajectory(session.folder / f"{name}.yaml")
+        angle = np.tile(found.q0, (len(time), 1))
+        speed = np.zeros_like(angle)
+        for order, a, b in zip(range(1, 6), found.a.T, found.b.T, strict=True):
+            phase = 2 * np.pi * 0.1 * order * time[:, None]
+            angle += a * np.sin(phase) - b * np.cos(phase)
+            speed += 0.2 * np.pi * order * (a * np.cos(phase) + b * np.sin(phase))
+        angle = (
+            np.degrees(angle) + (low + high) / 2
+        )  # zero of the robot file is the middle
+        np.testing.assert_allclose(angle[[0, -1]], 0.0, atol=1e-6)
+        np.testing.assert_allclose(speed[[0, -1]], 0.0, atol=1e-9)
+        assert (low <= angle).all()
+        assert (angle <= high).all()
+        angles.append(angle)
+    first, second, third = angles
+    apart = [
+        np.abs(a - b).max() for a, b in ((first, second), (first, third), (second, third))
+    ]
+    assert min(apart) > 5.0
+
+
 @pytest.mark.truth
 def test_s4_on_the_robot_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -275,6 +303,7 @@ def test_s4_on_the_robot_of_the_paper(
     assert here(outcome, "estimated over applied") == pytest.approx(1.0, abs=0.04)
     assert np.min(here(outcome, "torque R2 by joint, self verification")) > 0.98
     assert np.min(here(outcome, "torque R2 by joint, general verification")) > 0.8
+    check_trajectories_of_s4(session)
     check_r2(session, "s4_self_torque", 0.98)
     check_r2(session, "s4_general_torque", 0.8)
     exact = s4_measured_run.simulate

@@ -308,9 +308,8 @@ def _work(
     while time.monotonic() < deadline and (starts is None or done < starts):
         x = problem.random_start(random)
         if best is not None and done % 3:
-            x = problem.within_joint_limits(
-                best[1] + _HOP * random.standard_normal(x.shape)
-            )
+            near = best[1] + _HOP * random.standard_normal(x.shape)
+            x = problem.within_joint_limits(problem.centred(near))
         patience = _PATIENCE * (deadline - begin) if best is None else 0.0
         found = descend(problem, x, deadline + patience)
         if found is not None and (best is None or found[0] < best[0]):

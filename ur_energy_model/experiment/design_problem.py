@@ -4,7 +4,9 @@
 """Design of an exciting trajectory as an optimisation problem.
 
 A trajectory is x [2 L - 1, n], coefficients in `rest_basis`: both ends are at rest for
-every x. Motions, and gradients with respect to x, are one matrix product each.
+every x. Motions, and gradients with respect to x, are one matrix product each. The first
+row of x is the centre of the series; where a request states the position of both ends, it
+is that position.
 """
 
 from __future__ import annotations
@@ -163,6 +165,7 @@ class DesignRequest:
         tool_speed: maximum speed of flange and elbow [m/s].
         seed: seed of all random choices.
         centre: centre of the series [n], rad; None searches it.
+        start: position at both ends [n], rad, in place of a centre; None for any.
         gaps: speeds to show with the greatest accuracy; they replace the objective.
         base: columns whose condition number counts; () for several choices.
     """
@@ -179,6 +182,7 @@ class DesignRequest:
     tool_speed: float = 1.5
     seed: int = 0
     centre: tuple[float, ...] | None = None
+    start: tuple[float, ...] | None = None
     gaps: tuple[SpeedGap, ...] = ()
     base: tuple[str, ...] = ()
 
@@ -228,6 +232,12 @@ class DesignProblem:
         else:
             self.objective = ConditionNumber(self.regressor, self.bases)
         self._basis = rest_basis(request.harmonics)
+        self._fixed = request.centre
+        if request.start is not None:
+            self._fixed = request.start
+            # q(0) = q0 - sum of b: with b added to q0, the first row of x is q(0).
+            of_b = self._basis[1 + request.harmonics :]
+            self._basis[0] += of_b.sum(axis=0)
         samples = SAMPLES_PER_HARMONIC * request.harmonics
         time = (np.arange(samples) + 0.5) / samples * request.period
         self._motions = tuple(
@@ -271,7 +281,7 @@ class DesignProblem:
             for values, slope, push in zip(self._motions, slopes, pushes, strict=True)
         )
         gradient = np.array(gradient)
-        if self.request.centre is not None:
+        if self._fixed is not None:
             gradient[0] = 0.0
         return value + weight * penalty, gradient
 
@@ -305,13 +315,21 @@ class DesignProblem:
         return condition_number(full @ self.bases[0])
 
     def within_joint_limits(self, x: Array) -> Array:
-        """Free coefficients [2 L - 1, n] scaled about the centre into the joint limits."""
+        """Free coefficients [2 L - 1, n] scaled into the joint limits about their first row.
+
+        That is the centre of the series, or the requested position of both ends.
+        """
         q, qd, qdd = self.motion(x)
-        centre = x[0]
-        from_middle = np.abs(centre - self.limits.middle_position)
-        room = np.maximum(self.limits.max_position - from_middle, _LEAST_ROOM)
+        about = x[0]
+        beyond_middle = about - self.limits.middle_position
+        above = np.maximum(self.limits.max_position - beyond_middle, _LEAST_ROOM)
+        below = np.maximum(self.limits.max_position + beyond_middle, _LEAST_ROOM)
+        if self.request.start is None:  # a series reaches as far to both sides
+            nearer = np.minimum(above, below)
+            above = nearer
+            below = nearer
         # Largest values of each joint [n] over the limits.
-        of_position = np.abs(q - centre).max(axis=0) / room
+        of_position = np.maximum((q - about) / above, (about - q) / below).max(axis=0)
         of_velocity = np.abs(qd).max(axis=0) / self.limits.max_velocity
         of_acceleration = np.abs(qdd).max(axis=0) / self.limits.max_acceleration
         most = np.maximum.reduce([of_position, of_velocity, of_acceleration])
@@ -339,7 +357,7 @@ class DesignProblem:
         return x, verdict
 
     def random_start(self, random: np.random.Generator) -> Array:
-        """Free coefficients of a random motion about a collision-free or the requested centre.
+        """Free coefficients of a random motion about a collision-free or requested position.
 
         Args:
             random: generator of all random choices.
@@ -350,7 +368,7 @@ class DesignProblem:
         x = np.empty(self.shape)
         middle = self.limits.middle_position
         width = np.minimum(_RANGE, self.limits.max_position)
-        if self.request.centre is None:
+        if self._fixed is None:
             for _ in range(_CENTRES):
                 x[0] = middle + random.uniform(-width, width)
                 if self.limits.geometry.distances(x[:1]).min() > self.request.clearance:
@@ -359,9 +377,9 @@ class DesignProblem:
         return self.within_joint_limits(self.centred(x))
 
     def centred(self, x: Array) -> Array:
-        """Free coefficients [..., 2 L - 1, n] with the requested centre, if there is one."""
-        if self.request.centre is not None:
-            x[..., 0, :] = self.request.centre
+        """Free coefficients [..., 2 L - 1, n] with the requested centre or ends, if any."""
+        if self._fixed is not None:
+            x[..., 0, :] = self._fixed
         return x
 
     def _typical_work(self) -> tuple[Array, Array, Array]:

@@ -35,28 +35,34 @@ def draw_exciting_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> No
     _draw_tool_path(session, motion, "s4_excitation_path", title, "Fig. 11")
 
 
-def draw_general_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
-    """Draw Fig. 16, joints over one period; Fig. 5, angles alone; Fig. 6, the tool path.
+def draw_simulated_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
+    """Draw Fig. 5, joint angles over one period, and Fig. 6, the tool path.
 
-    The second trajectory of the paper's simulation (Figs. 5 and 6) is the general
-    trajectory here.
+    Args:
+        session: the run, with the robot and the folder of pictures.
+        motion: trajectory of the rigid multibody simulation.
+    """
+    time, q, _, _ = sample_period(motion, _RATE)
+    angles = joints_chart(
+        "s4_simulation_angles",
+        "Trajectory of the simulation: joint angles",
+        time,
+        {"position [rad]": q},
+        session.robot.joint_names,
+    )
+    session.picture(angles, "Fig. 5")
+    title = "Tool path of the simulation"
+    _draw_tool_path(session, motion, "s4_simulation_path", title, "Fig. 6")
+
+
+def draw_general_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
+    """Draw Fig. 16, joints over one period.
 
     Args:
         session: the run, with the robot and the folder of pictures.
         motion: general trajectory.
     """
     _draw_joints(session, motion, "s4_general", "General trajectory", "Fig. 16")
-    time, q, _, _ = sample_period(motion, _RATE)
-    angles = joints_chart(
-        "s4_general_angles",
-        "General trajectory: joint angles",
-        time,
-        {"position [rad]": q},
-        session.robot.joint_names,
-    )
-    session.picture(angles, "Fig. 5")
-    title = "Tool path of the general trajectory"
-    _draw_tool_path(session, motion, "s4_general_path", title, "Fig. 6")
 
 
 def _draw_joints(

@@ -5,12 +5,15 @@
 
 Base parameters from a rigid multibody simulation (Table 5), then with friction and noise
 as in the experiment (Table 9), verified on the same and on another trajectory (Figs. 15
-and 17), and the load check (Tables 6 and 7).
+and 17), and the load check (Tables 6 and 7). As in the paper, the simulation has a
+trajectory of its own (Fig. 5); whether that is the general trajectory of the verification
+(Fig. 16), too, the paper does not state: here they are two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +30,7 @@ from ur_energy_model.papers.s4_figures import (
     draw_exciting_trajectory,
     draw_general_trajectory,
     draw_processing,
+    draw_simulated_trajectory,
     draw_verification,
 )
 from ur_energy_model.papers.s4_load_check import check_load
@@ -99,35 +103,79 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
     """
     robot = session.robot
     table = PublishedBaseParameters.of(paper)
-    excitation, general = _design_trajectories(session, paper, table)
+    designs = _design_trajectories(session, paper, table)
     rows = [
         *_robot_rows(paper, robot),
-        *_trajectory_rows(session, paper, excitation),
-        *_simulation_rows(session, paper, table, excitation.trajectory),
-        *_experiment_rows(session, paper, table, excitation, general),
+        *_trajectory_rows(session, paper, designs.excitation),
+        *_simulation_rows(session, paper, table, designs.simulation.trajectory),
+        *_experiment_rows(session, paper, table, designs),
         *check_load(session, paper),
     ]
     return session.finish(paper, rows)
 
 
+class Designs(NamedTuple):
+    """Trajectories of the paper.
+
+    Attributes:
+        excitation: of the experiment (Fig. 4).
+        simulation: of the rigid multibody simulation (Fig. 5).
+        general: of the general verification (Fig. 16).
+    """
+
+    excitation: Design
+    simulation: Design
+    general: Design
+
+
+def zero_position(paper: Paper) -> Array:
+    """The zero of the paper's joint angles in angles of the robot file [n], rad.
+
+    The robot file counts from the middle of each range of Table 4.
+
+    Args:
+        paper: published values.
+    """
+    middle = np.mean(paper["angles"], axis=1)
+    return np.asarray(-np.radians(middle))
+
+
 def _design_trajectories(
     session: ProtocolRun, paper: Paper, table: PublishedBaseParameters
-) -> tuple[Design, Design]:
-    """Exciting and general trajectory for the base columns of the paper (sec. 4)."""
+) -> Designs:
+    """Trajectories for the base columns of the paper (sec. 4) that begin and end at its zero.
+
+    Eq. 21 asks for q(t0) = q(tf) = 0. The paper shifts the offset q_i0 of the series for
+    it; here every individual of the search satisfies it.
+
+    Args:
+        session: the run.
+        paper: published values.
+        table: base parameters of the paper.
+
+    Raises:
+        MotionRefusedError: no trajectory passes the checks.
+    """
     robot = session.robot
     joints = range(1, robot.dof + 1)
     coulomb = [f"fc_{j}" for j in joints]
     viscous = [f"fv_{j}" for j in joints]
     base = (*table.names, *coulomb, *viscous)
-    request = DesignRequest(robot, upright(robot), tool_speed=float("inf"), base=base)
+    request = DesignRequest(
+        robot,
+        upright(robot),
+        tool_speed=float("inf"),
+        base=base,
+        start=tuple(zero_position(paper).tolist()),
+    )
     population = _QUICK_POPULATION if session.quick else paper["population"]
-    excitation = session.design(
-        "excitation", session.seed, request, population=population, binary=True
-    )
-    general = session.design(
-        "general", session.seed + 1, request, population=population, binary=True
-    )
-    return excitation, general
+    designs = []
+    for k, name in enumerate(Designs._fields):
+        seed = session.seed + k
+        designs.append(
+            session.design(name, seed, request, population=population, binary=True)
+        )
+    return Designs(*designs)
 
 
 def _robot_rows(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
@@ -152,10 +200,22 @@ def _robot_rows(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
 def _trajectory_rows(
     session: ProtocolRun, paper: Paper, design: Design
 ) -> list[ResultRow]:
-    """Harmonics, base frequency and condition number of the exciting trajectory (sec. 4)."""
+    """Harmonics, base frequency, ends (eq. 21) and condition number (sec. 4).
+
+    Args:
+        session: the run.
+        paper: published values.
+        design: exciting trajectory.
+    """
     trajectory = design.trajectory
     differs = ("method",) if session.quick else ()
+    ends, end_speed, _ = trajectory.sample(np.array([0.0, trajectory.duration]))
+    angles = np.degrees(ends - zero_position(paper))
+    farthest = np.round(np.abs(angles).max(axis=0), _DECIMALS)
+    fastest = np.round(np.degrees(np.abs(end_speed).max(axis=0)), _DECIMALS)
     return [
+        paper.row("end_angles", farthest),
+        paper.row("end_speeds", fastest),
         paper.row("harmonics", trajectory.harmonics),
         paper.row("base_frequency", 1 / trajectory.period),
         paper.row("condition_number", design.condition_number, differs=differs),
@@ -170,13 +230,13 @@ def _simulation_rows(
 ) -> list[ResultRow]:
     """Table 5: base parameters of the robot file, and recovered from an ideal run.
 
-    Draws Figs. 4 and 11.
+    Draws Figs. 5 and 6.
 
     Args:
         session: the run.
         paper: published values.
         table: base parameters of the paper.
-        trajectory: exciting trajectory.
+        trajectory: trajectory of the simulation.
     """
     robot = session.robot
     motion = trajectory.repeated(REPETITIONS)
@@ -225,7 +285,7 @@ def _simulation_rows(
         ),
         paper.row("noteworthy", count, published=their_count, within=(0, their_count)),
     ]
-    draw_exciting_trajectory(session, trajectory)
+    draw_simulated_trajectory(session, trajectory)
     return rows
 
 
@@ -233,24 +293,25 @@ def _experiment_rows(
     session: ProtocolRun,
     paper: Paper,
     table: PublishedBaseParameters,
-    excitation: Design,
-    general: Design,
+    designs: Designs,
 ) -> list[ResultRow]:
     """Table 9 and both verifications, with friction and noise as of an experiment.
 
-    Draws Figs. 5, 6 and 13 to 17.
+    The parameters are identified from the exciting trajectory and verified on it and on
+    the general one. Draws Figs. 4, 11 and 13 to 17.
 
     Args:
         session: the run.
         paper: published values.
         table: base parameters of the paper.
-        excitation: exciting trajectory, from which the parameters are identified.
-        general: another trajectory, on which they are verified.
+        designs: trajectories.
     """
     robot = session.robot
     friction = np.array([paper["coulomb"], paper["viscous"]])
-    raw = _measured(session, excitation.trajectory, friction, session.seed)
-    raw_general = _measured(session, general.trajectory, friction, session.seed + 1)
+    excitation = designs.excitation.trajectory
+    general = designs.general.trajectory
+    raw = _measured(session, excitation, friction, session.seed)
+    raw_general = _measured(session, general, friction, session.seed + 1)
     fitted = processed(raw, REPETITIONS)
     held_out = processed(raw_general, REPETITIONS)
     model = BaseModel.of(robot, table.names, friction=True)
@@ -266,8 +327,9 @@ def _experiment_rows(
         paper.row("inertial_deviation", float(deviation.max())),
         *_possible_rows(paper, robot, table),
     ]
+    draw_exciting_trajectory(session, excitation)
     draw_processing(session, raw, fitted)
-    draw_general_trajectory(session, general.trajectory)
+    draw_general_trajectory(session, general)
     for kind, figure, measured in (
         ("self", "Fig. 15", fitted),
         ("general", "Fig. 17", held_out),
