@@ -37,80 +37,23 @@ class Arm:
     theta: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     def frames(self, q: np.ndarray) -> np.ndarray:
-        """Frames 0 to n in the base for one position [n + 1, 4, 4]."""
-        frames = [np.eye(4)]
+        """Frames 0 to n in the base [n + 1, samples, 4, 4], for positions [samples, n]."""
+        frames = [np.tile(np.eye(4), (len(q), 1, 1))]
         for angle, d, a, alpha in zip(
-            q + self.theta, self.d, self.a, self.alpha, strict=True
+            (q + self.theta).T, self.d, self.a, self.alpha, strict=True
         ):
             c, s = np.cos(angle), np.sin(angle)
             ca, sa = np.cos(alpha), np.sin(alpha)
-            step = np.array(
-                [
-                    [c, -s * ca, s * sa, a * c],
-                    [s, c * ca, -c * sa, a * s],
-                    [0.0, sa, ca, d],
-                    [0.0, 0.0, 0.0, 1.0],
-                ]
-            )
+            zero, one = np.zeros(len(q)), np.ones(len(q))
+            rows = [
+                [c, -s * ca, s * sa, a * c],
+                [s, c * ca, -c * sa, a * s],
+                [zero, sa * one, ca * one, d * one],
+                [zero, zero, zero, one],
+            ]
+            step = np.moveaxis(np.array(rows), 2, 0)
             frames.append(frames[-1] @ step)
         return np.array(frames)
-
-    def torque(
-        self,
-        q: np.ndarray,
-        qd: np.ndarray,
-        qdd: np.ndarray,
-        base_acceleration: np.ndarray,
-    ) -> np.ndarray:
-        """Joint torques without friction for one state [n], N m.
-
-        Args:
-            q: positions [n], rad.
-            qd: speeds [n], rad/s.
-            qdd: accelerations [n], rad/s^2.
-            base_acceleration: acceleration of the base [3], m/s^2; gravity is an
-                acceleration of the base upwards.
-        """
-        frames = self.frames(q)
-        spin = np.zeros(3)
-        spin_rate = np.zeros(3)
-        acceleration = np.array(base_acceleration, float)
-        forces = []
-        moments = []
-        for i in range(len(q)):
-            axis = frames[i, :3, 2]
-            spin_rate = spin_rate + qdd[i] * axis + np.cross(spin, qd[i] * axis)
-            spin = spin + qd[i] * axis
-            arm = frames[i + 1, :3, 3] - frames[i, :3, 3]
-            acceleration = (
-                acceleration
-                + np.cross(spin_rate, arm)
-                + np.cross(spin, np.cross(spin, arm))
-            )
-            turn = frames[i + 1, :3, :3]
-            centre = turn @ self.centre[i]
-            of_centre = (
-                acceleration
-                + np.cross(spin_rate, centre)
-                + np.cross(spin, np.cross(spin, centre))
-            )
-            tensor = turn @ self.tensors[i] @ turn.T
-            force = self.mass[i] * of_centre
-            forces.append(force)
-            moments.append(
-                tensor @ spin_rate
-                + np.cross(spin, tensor @ spin)
-                + np.cross(arm + centre, force)
-            )
-        torque = np.zeros(len(q))
-        force = np.zeros(3)
-        moment = np.zeros(3)
-        for i in reversed(range(len(q))):
-            arm = frames[i + 1, :3, 3] - frames[i, :3, 3]
-            moment = moment + moments[i] + np.cross(arm, force)
-            force = force + forces[i]
-            torque[i] = moment @ frames[i, :3, 2]
-        return torque
 
     def torques(
         self,
@@ -119,10 +62,52 @@ class Arm:
         qdd: np.ndarray,
         base_acceleration: np.ndarray,
     ) -> np.ndarray:
-        """Joint torques of several states [samples, n], N m."""
-        return np.array(
-            [
-                self.torque(*state, base_acceleration)
-                for state in zip(q, qd, qdd, strict=True)
-            ]
-        )
+        """Joint torques without friction [samples, n], N m.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: speeds [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            base_acceleration: acceleration of the base [3], m/s^2; gravity is an
+                acceleration of the base upwards.
+        """
+        frames = self.frames(q)
+        samples, n = q.shape
+        spin = np.zeros((samples, 3))
+        spin_rate = np.zeros((samples, 3))
+        acceleration = np.tile(np.asarray(base_acceleration, float), (samples, 1))
+        forces = []
+        moments = []
+        arms = frames[1:, :, :3, 3] - frames[:-1, :, :3, 3]
+        for i in range(n):
+            axis = frames[i, :, :3, 2]
+            turning = qd[:, [i]] * axis
+            spin_rate = spin_rate + qdd[:, [i]] * axis + np.cross(spin, turning)
+            spin = spin + turning
+            acceleration = moved(acceleration, arms[i], spin, spin_rate)
+            turn = frames[i + 1, :, :3, :3]
+            centre = turn @ self.centre[i]
+            force = self.mass[i] * moved(acceleration, centre, spin, spin_rate)
+            tensor = turn @ self.tensors[i] @ np.swapaxes(turn, 1, 2)
+            forces.append(force)
+            momentum = (tensor @ spin[:, :, None])[:, :, 0]
+            moments.append(
+                (tensor @ spin_rate[:, :, None])[:, :, 0]
+                + np.cross(spin, momentum)
+                + np.cross(arms[i] + centre, force)
+            )
+        torque = np.zeros((samples, n))
+        force = np.zeros((samples, 3))
+        moment = np.zeros((samples, 3))
+        for i in reversed(range(n)):
+            moment = moment + moments[i] + np.cross(arms[i], force)
+            force = force + forces[i]
+            torque[:, i] = (moment * frames[i, :, :3, 2]).sum(axis=1)
+        return torque
+
+
+def moved(
+    acceleration: np.ndarray, by: np.ndarray, spin: np.ndarray, spin_rate: np.ndarray
+) -> np.ndarray:
+    """Acceleration of a point of a body that is a vector away [samples, 3], m/s^2."""
+    return acceleration + np.cross(spin_rate, by) + np.cross(spin, np.cross(spin, by))

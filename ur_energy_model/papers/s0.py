@@ -28,7 +28,11 @@ from ur_energy_model.papers.power_models import catalogue_motor_constants
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun
 from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s0_figures import draw_test_motions
-from ur_energy_model.papers.s0_inertia import inertia_rows, printed_model
+from ur_energy_model.papers.s0_inertia import (
+    inertia_rows,
+    printed_model,
+    tensor_rows,
+)
 from ur_energy_model.papers.s0_models import CatalogueMotors
 from ur_energy_model.papers.s0_tables import (
     TESTS,
@@ -82,6 +86,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     )
     rows = [
         *_motion_rows(paper, list(bags.values()), analyses),
+        *tensor_rows(paper, robot),
         *inertia_rows(paper, model, robot, bags["A"], session.simulated),
         *table_rows,
     ]

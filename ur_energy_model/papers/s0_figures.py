@@ -118,7 +118,7 @@ def _draw_currents(
         series.time - series.time[0],
         curves,
         session.robot.joint_names,
-        "A",
+        "current [A]",
     )
     session.picture(chart, figure)
 

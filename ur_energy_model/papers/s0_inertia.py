@@ -169,7 +169,7 @@ def tensor_rows(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
 def inertia_rows(
     paper: Paper, model: EnergyModel, robot: RobotDescription, bag: Path, simulated: bool
 ) -> list[ResultRow]:
-    """Tables III and IV and the gear ratio: inertias by eq. 9 as printed, and by us.
+    """Table IV and the gear ratio: inertias by eq. 9 as printed, and by us.
 
     Eq. 9 as printed takes the link tensors of cylinders (Table III); a second version
     takes the link tensors of the controller. A simulated controller computes
@@ -192,7 +192,7 @@ def inertia_rows(
     printed = plain_inertia(model, bag, replace(robot, inertia=with_cylinders))
     by_controller = plain_inertia(model, bag, robot)
     ours, _ = split_inertia(reflected, robot)
-    rows = [*_robot_rows(paper, robot), *tensor_rows(paper, robot)]
+    rows = _robot_rows(paper, robot)
     for kind, inertia in (
         ("eq. 9 as printed", printed),
         ("eq. 9, link tensors of the controller", by_controller),

@@ -10,6 +10,7 @@ cold and on the warm arm (3.2).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -379,7 +380,8 @@ def campaign_rows(
         [warm_bag], session.robot, choose=raviola_base, progress=session.progress
     )
     session.picture(_friction_chart(cold, warm), "Fig. 4")
-    session.picture(_unchanged_chart(cold, warm), "Fig. 4")
+    for chart in _unchanged_charts(cold, warm):
+        session.picture(chart, "Fig. 4")
     differs = ("arm", "data", "method") if session.quick else ("arm", "data")
     minutes = f"{seconds / 60:.0f}"
     cold_degrees = _temperatures(cold_bag)
@@ -495,14 +497,15 @@ def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChar
     )
 
 
-def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineChart:
-    """Chart of Fig. 4: the other base parameters [kg m^2, kg m] over their number.
+def _unchanged_charts(
+    cold: BagBaseParameters, warm: BagBaseParameters
+) -> Iterator[LineChart]:
+    """Charts of Fig. 4: a group of the other base parameters each, over their number.
 
     Args:
         cold: base parameters of the cold run.
         warm: base parameters of the warm run.
     """
-    panels = []
     for name, kind in _UNCHANGED:
         own = _group(cold, kind)
         number = np.arange(1, len(own) + 1, dtype=float)
@@ -510,11 +513,11 @@ def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineCh
             Line("cold", number, cold.parameters.values[own], role="aside"),
             Line("warm", number, warm.parameters.values[own], joint=1),
         )
-        panels.append(Panel(f"{len(own)} {name} parameters", lines))
-    return LineChart(
-        key="s1_inertial_cold_and_warm",
-        title="Inertial base parameters of the cold and the warm arm (kg m², kg m)",
-        x_label="number of the base parameter",
-        panels=tuple(panels),
-        columns=1,
-    )
+        yield LineChart(
+            key=f"s1_{name.replace(' ', '_')}_cold_and_warm",
+            title=f"{len(own)} {name} base parameters of the cold and the warm arm",
+            x_label="number of the base parameter",
+            y_label="kg m²" if kind else "kg m², kg m",
+            panels=(Panel("", lines),),
+            columns=1,
+        )

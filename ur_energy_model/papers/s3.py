@@ -419,7 +419,7 @@ def _draw_tracking(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:
     first = next(iter(runs.values()))
     positions = joints_chart(
         "s3_positions",
-        "Joint positions of the pick and place: three points, cycloids between them",
+        "Joint positions of the pick and place: three points, cycloids; wrists 1 and 2 coincide",
         first.time,
         {"position [rad]": first.actual},
         names,
@@ -427,7 +427,7 @@ def _draw_tracking(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:
     session.picture(positions, "Joint positions")
     shortest = min(len(tracking.time) for tracking in runs.values())
     errors = {
-        f"{name} [mrad]": 1e3 * tracking.error[:shortest]
+        f"error {name} [mrad]": 1e3 * tracking.error[:shortest]
         for name, tracking in runs.items()
     }
     caption = "Position error of each joint under PD with gravity compensation"

@@ -23,31 +23,37 @@ _VIEWS = (("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2
 """Views of a tool path, with the indices of the horizontal and the vertical axis."""
 
 
-def draw_exciting_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
+def draw_exciting_trajectory(
+    session: ProtocolRun, motion: PeriodicMotion, zero: Array
+) -> None:
     """Draw Fig. 4, joints over one period, and Fig. 11, the tool path.
 
     Args:
         session: the run, with the robot and the folder of pictures.
         motion: exciting trajectory.
+        zero: the zero of the paper's joint angles in angles of the robot [n], rad.
     """
-    _draw_joints(session, motion, "s4_excitation", "Exciting trajectory", "Fig. 4")
+    _draw_joints(session, motion, zero, "s4_excitation", "Exciting trajectory", "Fig. 4")
     title = "Tool path of the exciting trajectory"
     _draw_tool_path(session, motion, "s4_excitation_path", title, "Fig. 11")
 
 
-def draw_simulated_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
+def draw_simulated_trajectory(
+    session: ProtocolRun, motion: PeriodicMotion, zero: Array
+) -> None:
     """Draw Fig. 5, joint angles over one period, and Fig. 6, the tool path.
 
     Args:
         session: the run, with the robot and the folder of pictures.
         motion: trajectory of the rigid multibody simulation.
+        zero: the zero of the paper's joint angles in angles of the robot [n], rad.
     """
     time, q, _, _ = sample_period(motion, _RATE)
     angles = joints_chart(
         "s4_simulation_angles",
         "Trajectory of the simulation: joint angles",
         time,
-        {"position [rad]": q},
+        {"position [rad]": q - zero},
         session.robot.joint_names,
     )
     session.picture(angles, "Fig. 5")
@@ -55,32 +61,46 @@ def draw_simulated_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> N
     _draw_tool_path(session, motion, "s4_simulation_path", title, "Fig. 6")
 
 
-def draw_general_trajectory(session: ProtocolRun, motion: PeriodicMotion) -> None:
+def draw_general_trajectory(
+    session: ProtocolRun, motion: PeriodicMotion, zero: Array
+) -> None:
     """Draw Fig. 16, joints over one period.
 
     Args:
         session: the run, with the robot and the folder of pictures.
         motion: general trajectory.
+        zero: the zero of the paper's joint angles in angles of the robot [n], rad.
     """
-    _draw_joints(session, motion, "s4_general", "General trajectory", "Fig. 16")
+    _draw_joints(session, motion, zero, "s4_general", "General trajectory", "Fig. 16")
 
 
 def _draw_joints(
-    session: ProtocolRun, motion: PeriodicMotion, key: str, title: str, figure: str
+    session: ProtocolRun,
+    motion: PeriodicMotion,
+    zero: Array,
+    key: str,
+    title: str,
+    figure: str,
 ) -> None:
     """Draw position, speed and acceleration of all joints over one period.
 
-    The x axes are time [s]; the y axes are rad, rad/s and rad/s^2.
+    The x axes are time [s]; the y axes are rad, rad/s and rad/s^2. Positions count from
+    the zero of the paper.
 
     Args:
         session: the run, with the robot and the folder of pictures.
         motion: trajectory.
+        zero: the zero of the paper's joint angles in angles of the robot [n], rad.
         key: key of the chart.
         title: title of the chart.
         figure: figure of the paper.
     """
     time, q, qd, qdd = sample_period(motion, _RATE)
-    values = {"position [rad]": q, "speed [rad/s]": qd, "acceleration [rad/s²]": qdd}
+    values = {
+        "position [rad]": q - zero,
+        "speed [rad/s]": qd,
+        "acceleration [rad/s²]": qdd,
+    }
     chart = joints_chart(key, title, time, values, session.robot.joint_names)
     session.picture(chart, figure)
 
@@ -104,7 +124,8 @@ def _draw_tool_path(
     panels = []
     for view, across, up in _VIEWS:
         line = Line("path", path[:, across], path[:, up])
-        panels.append(Panel(f"{view}: {_AXES[across]}, {_AXES[up]}", (line,)))
+        names = f"{_AXES[across]}, {_AXES[up]}"
+        panels.append(Panel(f"{view}: {names}", (line,), y_label=f"{_AXES[up]} [m]"))
     chart = LineChart(
         key=key,
         title=title,

@@ -30,7 +30,7 @@ from ur_energy_model.typing import Array
 JOINT = 2  # index of joint 3, which lifts the forearm
 _WRIST = 4  # index of joint 5, which bends the hand out of the line of the forearm
 _WINDOW = 0.05  # torque values are averaged so long before and after the horizontal [s]
-_SWING = 0.5  # amplitude of the forearm about the horizontal [rad]
+SWING = 0.5  # amplitude of the forearm about the horizontal [rad]
 _PERIOD = 10.0  # period of the swing [s]
 _CYCLES = 2.5  # periods of the swing, with half a period lost at the ends
 _NOISE = 3.0  # standard deviation of one torque value [drive units], assumed
@@ -143,9 +143,9 @@ def _swing(
     """
     robot = session.robot
     empty = ArmDynamics(robot)
-    level = _horizontal(empty)
+    level = horizontal(empty)
     amplitude = np.zeros(robot.dof)
-    amplitude[JOINT] = _SWING
+    amplitude[JOINT] = SWING
     frequency = np.full(robot.dof, 1 / _PERIOD)
     sinusoids = Sinusoids(level, amplitude, frequency, _CYCLES * _PERIOD, fade_time=1.0)
     motion = RepeatedMotion(robot.name, sinusoids)
@@ -168,7 +168,7 @@ def _swing(
     return Swing(run, values, means)
 
 
-def _horizontal(dynamics: ArmDynamics) -> Array:
+def horizontal(dynamics: ArmDynamics) -> Array:
     """Joint positions [n], rad, with a horizontal forearm and a wrist in line with it.
 
     Height of the flange above joint 3 and alignment of the wrist both have the form
@@ -182,8 +182,10 @@ def _horizontal(dynamics: ArmDynamics) -> Array:
         q[JOINT] = angle
         return float(_forearm(dynamics, q)[2])
 
-    # The root of the height.
-    q[JOINT] = np.arctan2(-height(0.0), height(quarter))
+    # Of the roots of the height, half a turn apart, the one nearest to the middle of the
+    # range, which is zero: the forearm forwards. The other is beyond the limits of Table 4.
+    root = float(np.arctan2(-height(0.0), height(quarter)))
+    q[JOINT] = min((root, root - np.pi, root + np.pi), key=abs)
 
     def alignment(angle: float) -> float:
         q[_WRIST] = angle
@@ -219,7 +221,10 @@ def _draw(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
         key="s4_swing",
         title="Angle and speed of joint 3 in the load check",
         x_label="time [s]",
-        panels=(Panel("", (angle,), y_label="rad"), Panel("", (speed,), y_label="rad/s")),
+        panels=(
+            Panel("", (angle,), y_label="angle [rad]"),
+            Panel("", (speed,), y_label="speed [rad/s]"),
+        ),
         columns=1,
     )
     session.picture(motion, "Fig. 9")
@@ -229,7 +234,7 @@ def _draw(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
         key="s4_load",
         title="Torque values of joint 3",
         x_label="time [s]",
-        panels=(Panel("", (without, with_load), y_label="units"),),
+        panels=(Panel("", (without, with_load), y_label="torque [drive units]"),),
         columns=1,
     )
     session.picture(torque, "Fig. 10")

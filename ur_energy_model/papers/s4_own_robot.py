@@ -285,7 +285,7 @@ def _simulation_rows(
         ),
         paper.row("noteworthy", count, published=their_count, within=(0, their_count)),
     ]
-    draw_simulated_trajectory(session, trajectory)
+    draw_simulated_trajectory(session, trajectory, zero_position(paper))
     return rows
 
 
@@ -327,9 +327,10 @@ def _experiment_rows(
         paper.row("inertial_deviation", float(deviation.max())),
         *_possible_rows(paper, robot, table),
     ]
-    draw_exciting_trajectory(session, excitation)
+    zero = zero_position(paper)
+    draw_exciting_trajectory(session, excitation, zero)
     draw_processing(session, raw, fitted)
-    draw_general_trajectory(session, general)
+    draw_general_trajectory(session, general, zero)
     for kind, figure, measured in (
         ("self", "Fig. 15", fitted),
         ("general", "Fig. 17", held_out),

@@ -339,6 +339,7 @@ def line_figure(chart: LineChart) -> Figure:
         axes.set_ylabel(panel.y_label or (chart.y_label if is_left else ""))
         if chart.equal:
             axes.set_aspect("equal", adjustable="datalim")
+            axes.set_xlabel(chart.x_label)
         elif index >= count - columns:
             axes.set_xlabel(chart.x_label)
             axes.tick_params(labelbottom=True)
