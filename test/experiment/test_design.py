@@ -80,7 +80,9 @@ def test_descents_repeat_and_end_well_conditioned_and_safe(monkeypatch):
 @pytest.mark.parametrize("fixed", ["start", "centre"])
 def test_requested_ends_and_centre_are_kept(monkeypatch, fixed):
     """By random motions, descents and hops; the series is written out here."""
-    request = DesignRequest(ROBOT, harmonics=3, **{fixed: OPEN})
+    request = DesignRequest(ROBOT, harmonics=3, start=OPEN)
+    if fixed == "centre":
+        request = DesignRequest(ROBOT, harmonics=3, centre=OPEN)
     problem = DesignProblem(request)
     x = problem.random_start(np.random.default_rng(1))
     monkeypatch.setattr(search, "_STAGES", ((3.0, 4.0, 8),))
