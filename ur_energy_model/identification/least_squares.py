@@ -472,6 +472,7 @@ def masked_gram_matrices(
 
 TIE = 1e-6  # remainders that differ by less than this part of the largest count as equal
 _DEPENDENT = 1e-8  # longest remainder of a dependent column of length 1
+_ROUNDING = 1e-12  # length of a column of rounding errors over the length of the longest
 
 
 def pivoted_columns(matrix: Array, rank: int) -> Indices:
@@ -501,7 +502,9 @@ def first_independent_columns(matrix: Array, dependent: float = _DEPENDENT) -> I
         dependent: the longest remainder of such a column that counts as none.
     """
     length = np.linalg.norm(matrix, axis=0)
-    rest = matrix / np.where(length > 0, length, 1.0)
+    # A column of rounding errors, such as that of a turned tensor, is zero.
+    is_zero = length <= _ROUNDING * length.max(initial=0.0)
+    rest = np.where(is_zero, 0.0, matrix) / np.where(is_zero, 1.0, length)
     kept: list[int] = []
     for column in range(matrix.shape[1]):
         if np.linalg.norm(rest[:, column]) > dependent:

@@ -23,6 +23,7 @@ from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.experiment.commands import run_recorded
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.same_arm import arm_of_plan
+from ur_energy_model.model.arm_shape import with_shape
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.papers.protocol import Mount, Outcome, ProtocolRun
 from ur_energy_model.papers.published import cell
@@ -66,6 +67,7 @@ def protocol(given: Given) -> None:
         options.robot,
         campaign=options.campaign,
         paper_settings=options.paper_settings,
+        geometry=options.geometry,
     )
     with progress(f"protocol {options.protocol}") as bar:
         outcome = stage.run(folder, seed=options.seed, quick=options.quick, progress=bar)
@@ -122,6 +124,9 @@ def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
     if options.robot is None and info.robot not in available_robots():
         remedy = "name the robot with --robot, such as ur5e"
         raise InputError(host, "does not report its robot", remedy)
+    robot = load_robot(options.robot or str(info.robot))
+    if options.geometry is not None:
+        robot = with_shape(robot, options.geometry)
     options.output.mkdir(parents=True, exist_ok=True)
 
     def execute(plan: ExecutionPlan, bag: Path) -> ExecutionResult:
@@ -142,7 +147,7 @@ def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
 
     with progress(f"protocol {options.protocol}") as bar:
         session = ProtocolRun(
-            robot=load_robot(options.robot or str(info.robot)),
+            robot=robot,
             folder=options.output,
             run=execute,
             mount=mount,

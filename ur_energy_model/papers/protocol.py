@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design import Design, design_trajectory
@@ -31,6 +33,8 @@ from ur_energy_model.experiment.limits import (
     check,
 )
 from ur_energy_model.files import config_file, write_text
+from ur_energy_model.model.arm_shape import with_shape
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.genetic import genetic_search
 from ur_energy_model.papers.pictures import Picture, draw_picture
@@ -197,6 +201,12 @@ class ProtocolRun:
     warnings: list[str] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """Find the shape of the arm once, with a warning where parts of it are a guess."""
+        self.robot = with_shape(self.robot)
+        if self.robot.shape is not None:
+            self.warnings += self.robot.shape.remarks
+
     @property
     def limits(self) -> SafetyLimits:
         """Limits of every motion: an upright arm on a table."""
@@ -271,6 +281,24 @@ class ProtocolRun:
             seconds=0.0,
             starts=0,
         )
+
+    def complete_torque_constants(self, model: EnergyModel) -> RobotDescription:
+        """The arm of the run with identified torque constants where its robot file has none.
+
+        Args:
+            model: model that was identified in this run.
+        """
+        published = self.robot.torque_constant
+        is_known = np.isfinite(published)
+        if not is_known.all():
+            identified = np.array([joint.torque_constant for joint in model.joints])
+            constants = np.where(is_known, published, identified)
+            self.robot = replace(self.robot, torque_constant=constants)
+            self.warnings.append(
+                f"the robot file of {self.robot.name} has no torque constants: currents "
+                "are turned into torques with the identified ones"
+            )
+        return self.robot
 
     def record(self, name: str, motion: PeriodicMotion, *, warm_up: float = 0.0) -> Path:
         """Run and record a motion.

@@ -12,6 +12,7 @@ from typing import Literal
 from ur_energy_model.cli.tables import (
     MOTIONS,
     another_arm_option,
+    geometry_option,
     host_option,
     json_option,
     robot_option,
@@ -41,6 +42,7 @@ class ProtocolOptions:
     robot: str | None = robot_option(
         "the one that the controller reports, or the paper's"
     )
+    geometry: Path | None = geometry_option()
     yes: bool = yes_option()
     another_arm: bool = another_arm_option()
     campaign: bool = option(
@@ -114,6 +116,7 @@ ROOM = Room(
             examples=(
                 "ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1",
                 "ur_energy protocol s1 --simulated --campaign -o try_s1  (a simulated arm)",
+                "ur_energy protocol s4 --simulated --robot my_arm.yaml -o my_s4",
                 "ur_energy protocol all --simulated -o papers            (and one page)",
             ),
             notes=_EXPERIMENTS,

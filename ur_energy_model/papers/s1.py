@@ -45,6 +45,7 @@ from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel,
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
+from ur_energy_model.trajectory.named_motions import is_articulated
 from ur_energy_model.typing import Array, Indices
 
 CENTRE = (0.0, -np.pi / 2, 0.0, 0.0, 0.0, 0.0)  # q0 of the paper [rad]
@@ -77,18 +78,15 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     """
     robot = session.robot
     request = paper_request(robot) if session.paper_settings else None
+    if request is not None and request.centre is None:
+        session.warnings.append(
+            f"limits and centre of the paper are for a UR5: those of {robot.name} are used"
+        )
     population = _QUICK_POPULATION if session.quick else POPULATION
     design = session.design("excitation", session.seed, request, population=population)
     other = session.design("validation", session.seed + 1, request, population=population)
     fitted = session.record("excitation", design.trajectory)
     held_out = session.record("validation_run", other.trajectory)
-    base = identify_base_parameters(
-        [fitted],
-        robot,
-        validate=[held_out],
-        choose=raviola_base,
-        progress=session.progress,
-    )
     found = identify(
         [fitted],
         robot,
@@ -98,6 +96,14 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     )
     model = found.model
     save_model(model, session.folder / "model.yaml")
+    robot = session.complete_torque_constants(model)
+    base = identify_base_parameters(
+        [fitted],
+        robot,
+        validate=[held_out],
+        choose=raviola_base,
+        progress=session.progress,
+    )
     session.warnings += base.warnings
     regrouping = base.parameters.regrouping
     torque_constants = [joint.torque_constant for joint in model.joints]
@@ -279,16 +285,20 @@ def paper_request(robot: RobotDescription) -> DesignRequest:
     Neither tool speed nor clearance from a table beyond the usual one is limited.
 
     Args:
-        robot: type of the arm; the limits of the paper replace its limits.
+        robot: type of the arm; the limits of the paper replace its limits, unless its
+            kinematics are not those of a UR: then its own limits count, and the centre is
+            searched.
     """
+    gravity = ArmDynamics(robot, Setup()).model.gravity.linear
+    base = raviola_base(FullRegressor(robot, gravity))
+    if not is_articulated(robot):
+        return DesignRequest(robot, tool_speed=float("inf"), base=base)
     limited = replace(
         robot,
         max_position=np.array(MAX_POSITION),
         max_velocity=np.full(robot.dof, MAX_VELOCITY),
         max_acceleration=np.full(robot.dof, MAX_ACCELERATION),
     )
-    gravity = ArmDynamics(robot, Setup()).model.gravity.linear
-    base = raviola_base(FullRegressor(robot, gravity))
     return DesignRequest(limited, centre=CENTRE, tool_speed=float("inf"), base=base)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.pipeline import identify
@@ -30,6 +31,7 @@ from ur_energy_model.papers.published import Paper, ResultRow
 from ur_energy_model.papers.s2_models import Ecbot, EcbotTest, Measured
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
+from ur_energy_model.trajectory.named_motions import is_articulated
 from ur_energy_model.typing import Array
 
 _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
@@ -40,11 +42,16 @@ _QUICK_SECONDS = 20.0
 """Duration of a recording of a quick run [s], which has one recording of training."""
 _TEST_FREQUENCY = 0.8  # frequencies of testing over frequencies of training
 _FREQUENCIES = (0.12, 0.4)  # lowest and highest frequency of a joint in training [Hz]
-_WIDTH = 0.6  # largest amplitude of an arm with six joints [rad]
-_SEVEN_JOINT_WIDTH = 0.45  # largest amplitude of an arm with seven joints [rad]
+_WIDTH = 0.6  # largest amplitude of a UR arm [rad]
+_OTHER_WIDTH = 0.45  # largest amplitude of an arm with other kinematics [rad]
 _SPEED_SHARE = 0.5  # share of the speed limits that the sinusoids use
 _ACCELERATION_SHARE = 0.6  # share of the acceleration limits that the sinusoids use
 _CENTRE_SPREAD = 0.2  # the centre of the sinusoids varies by so much [rad]
+_SEARCHES = (("corners", 1.0), ("anywhere", 1.0), ("anywhere", 0.6), ("anywhere", 0.3))
+"""Candidates for the centre of the sinusoids, and parts of the usual amplitude, in the order in
+which they are tried."""
+_CENTRES = 200  # random positions that are candidates
+_LEAST_CLEARANCE = 0.03  # distance that all neighbours of a centre keep [m]
 _TRIES = 20  # positions about each candidate at which its clearance is evaluated
 _PARTS = {"train": "training", "test": "testing"}
 
@@ -111,8 +118,8 @@ def _safe_sinusoids(
         MotionRefusedError: no motion passes the checks.
     """
     robot = session.robot
-    home = _open_position(robot)
-    largest = np.full(robot.dof, _width(robot))
+    home, width = _open_position(robot)
+    largest = np.full(robot.dof, width)
 
     def sinusoids(seed: int) -> RepeatedMotion:
         random = np.random.default_rng(seed)
@@ -129,27 +136,42 @@ def _safe_sinusoids(
     return session.first_safe(sinusoids, seed)
 
 
-def _width(robot: RobotDescription) -> float:
-    """Largest amplitude of the sinusoids of an arm [rad]."""
-    return _WIDTH if robot.dof == len(_OPEN) else _SEVEN_JOINT_WIDTH
+def _open_position(robot: RobotDescription) -> tuple[Array, float]:
+    """Centre [n] and largest amplitude of the sinusoids, rad.
 
+    For arms other than UR's the centre is the position with most clearance in its
+    neighbourhood, among the positions with every joint at zero or half a turn and random
+    ones. The amplitude is smaller where no neighbourhood of the usual size is clear.
 
-def _open_position(robot: RobotDescription) -> Array:
-    """Centre of the sinusoids [n], rad.
-
-    For arms other than UR's it is, among the positions with every joint at zero or half a
-    turn, the position with most clearance in its neighbourhood.
+    Raises:
+        MotionRefusedError: no neighbourhood is clear.
     """
-    if robot.dof == len(_OPEN):
-        return _OPEN
+    if is_articulated(robot):
+        return _OPEN, _WIDTH
     corners = np.pi * np.array(list(product((0.0, 1.0), repeat=robot.dof)))
-    corners = corners[(robot.position_shares(corners) <= 1.0).all(axis=1)]
-    width = _width(robot)
-    around = np.random.default_rng(0).uniform(-width, width, (_TRIES, robot.dof))
-    positions = (corners[:, None] + around).reshape(-1, robot.dof)
-    clearance = ArmGeometry(robot).distances(positions).min(axis=1)
-    least = clearance.reshape(len(corners), _TRIES).min(axis=1)
-    return np.asarray(corners[np.argmax(least)])
+    random = np.random.default_rng(0)
+    around = random.uniform(-1.0, 1.0, (_TRIES, robot.dof))
+    reach = np.minimum(np.pi, robot.max_position)
+    anywhere = robot.middle_position + reach * random.uniform(
+        -1.0, 1.0, (_CENTRES, robot.dof)
+    )
+    geometry = ArmGeometry(robot)
+    for candidates, factor in _SEARCHES:
+        width = factor * _OTHER_WIDTH
+        positions = {"corners": corners, "anywhere": anywhere}[candidates]
+        farthest = np.abs(positions - robot.middle_position) + width
+        centres = positions[(farthest <= robot.max_position).all(axis=1)]
+        if not len(centres):
+            continue
+        nearby = (centres[:, None] + width * around).reshape(-1, robot.dof)
+        clearance = geometry.distances(nearby).min(axis=1)
+        least = clearance.reshape(len(centres), _TRIES).min(axis=1)
+        if least.max() > _LEAST_CLEARANCE:
+            return np.asarray(centres[np.argmax(least)]), width
+    raise MotionRefusedError(
+        f"{robot.name} is nowhere clear of itself and the table for sinusoids; check its "
+        "position limits and its capsules (--geometry FILE)"
+    )
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,14 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     general = session.design("general", session.seed + 1)
     fitted = session.record("excitation_unloaded", excitation.trajectory)
     held_out = session.record("general_unloaded", general.trajectory)
-    base = identify_base_parameters(
-        [fitted], session.robot, validate=[held_out], progress=session.progress
-    )
     found = identify(
         [fitted], session.robot, validate=[held_out], progress=session.progress
     )
     save_model(found.model, session.folder / "model.yaml")
+    robot = session.complete_torque_constants(found.model)
+    base = identify_base_parameters(
+        [fitted], robot, validate=[held_out], progress=session.progress
+    )
     session.warnings += base.warnings
     parameters = base.parameters
     verification = base.verification

@@ -20,6 +20,7 @@ import numpy as np
 
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import PeriodicMotion
+from ur_energy_model.model.arm_shape import with_shape
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.papers import s0, s1, s2, s3, s4
@@ -194,6 +195,7 @@ class Stage:
         paper_settings: whether trajectories are designed with the limits and the genetic
             algorithm of the paper.
         options: options of the simulated arm.
+        geometry: file with the capsules of the arm; None for the usual ones.
     """
 
     name: str
@@ -202,6 +204,7 @@ class Stage:
     campaign: bool = False
     paper_settings: bool = False
     options: ArmOptions = field(default_factory=ArmOptions)
+    geometry: Path | None = None
 
     def run(
         self,
@@ -224,8 +227,8 @@ class Stage:
         Raises:
             UrEnergyError: a motion or an identification is not possible.
         """
+        robot = with_shape(load_robot(self.robot), self.geometry)
         folder.mkdir(parents=True, exist_ok=True)
-        robot = load_robot(self.robot)
         options = replace(self.options, controller_version=default_version(robot))
 
         def cell_with(options: ArmOptions) -> SimulatedCell:
@@ -278,6 +281,7 @@ def stage_for(
     *,
     campaign: bool = False,
     paper_settings: bool = False,
+    geometry: Path | None = None,
 ) -> Stage:
     """The stage of a protocol that is run alone.
 
@@ -287,6 +291,7 @@ def stage_for(
         campaign: whether s1 has a cold and a warm run.
         paper_settings: whether trajectories are designed with the limits and the genetic
             algorithm of the paper.
+        geometry: file with the capsules of the arm; None for the usual ones.
     """
     usual = next(stage for stage in STAGES if stage.protocol == protocol)
     options = usual.options
@@ -298,4 +303,5 @@ def stage_for(
         campaign=campaign,
         paper_settings=paper_settings,
         options=options,
+        geometry=geometry,
     )
