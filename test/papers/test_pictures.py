@@ -36,7 +36,7 @@ def r2(measured: np.ndarray, modelled: np.ndarray) -> float:
 
 
 def curves() -> LineChart:
-    """Panels with a good and a bad model, with gaps, constant, and without a model."""
+    """Panels with a good and a bad model and gaps, constant, missing, and without a model."""
     random = np.random.default_rng(3)
     x = np.arange(500.0)
     measured = 40.0 + np.sin(x / 20) + 0.1 * random.standard_normal(500)
@@ -60,12 +60,19 @@ def curves() -> LineChart:
             Line("good", x, good, "model", 0),
         ),
     )
+    missing = Panel(
+        "missing",
+        (
+            Line("measured", x, np.full(500, np.nan), "measured"),
+            Line("good", x, good, "model", 0),
+        ),
+    )
     alone = Panel("alone", (Line("speed", x, measured, "measured"),))
     return LineChart(
         key="curves",
         title="Curves",
         x_label="time [s]",
-        panels=(one, constant, alone),
+        panels=(one, constant, missing, alone),
     )
 
 
@@ -76,14 +83,18 @@ def test_r2_is_that_of_the_curves_drawn() -> None:
     assert r2(measured.y, good.y) > 0.97
     assert r2(measured.y, bad.y) < -7
     assert found == {
-        "good": {"one": pytest.approx(r2(measured.y, good.y)), "constant": None},
+        "good": {
+            "one": pytest.approx(r2(measured.y, good.y)),
+            "constant": None,
+            "missing": None,
+        },
         "bad": {"one": pytest.approx(r2(measured.y, bad.y))},
     }
     noted = with_r2(chart)
     assert isinstance(noted, LineChart)
     notes = [panel.note for panel in noted.panels]
     assert notes[0].startswith("a note, R² 0.98")
-    assert notes[2] == ""
+    assert notes[3] == ""
     bars = BarChart(
         key="b", title="B", y_label="W", categories=("a",), bars=(Bars("b", np.ones(1)),)
     )
