@@ -91,6 +91,8 @@ def test_regressors_side_by_side() -> None:
     ordered = by_joint([links, motors], ARM.dof)
     assert ordered.columns[10] == "Ja_1"
     assert ordered.columns[21] == "Ja_2"
+    none = by_joint([motor_inertia_regressor(QDD[:0])], ARM.dof)
+    assert none.values.shape == (0, 6, 6)
     chosen = ordered.select(["Ja_2", "m_6"])
     np.testing.assert_array_equal(chosen.stacked, both.select(["Ja_2", "m_6"]).stacked)
     assert chosen.units == ("kg m^2", "kg")

@@ -200,15 +200,21 @@ def by_joint(regressors: Iterable[Regressor], dof: int) -> Regressor:
             joint.
         dof: number of joints n.
     """
-    every = [*regressors]
-    whole = every[0].beside(*every[1:])
-    groups = []
-    start = 0
-    for each in every:
-        stop = start + len(each.columns)
-        groups.append(np.arange(start, stop).reshape(dof, -1))
-        start = stop
-    return whole.at(np.hstack(groups).ravel())
+    values = []
+    columns = []
+    units = []
+    for each in regressors:
+        samples, joints, width = each.values.shape
+        values.append(each.values.reshape(samples, joints, dof, width // dof))
+        columns.append(np.array(each.columns).reshape(dof, -1))
+        units.append(np.array(each.units).reshape(dof, -1))
+    whole = np.concatenate(values, axis=3)
+    samples, joints, _, group = whole.shape
+    return Regressor(
+        whole.reshape(samples, joints, dof * group),
+        tuple(np.hstack(columns).ravel().tolist()),
+        tuple(np.hstack(units).ravel().tolist()),
+    )
 
 
 def _of_joints(kinds: Iterable[str], dof: int) -> tuple[str, ...]:
