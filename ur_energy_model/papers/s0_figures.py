@@ -48,6 +48,7 @@ _FIGURES = {
     "B": MotionFigures("Fig. 3", "Fig. 9", "Fig. 12", "Fig. 15"),
 }
 _TOOL_PATH = "Fig. 4"
+_TORQUE_TITLE = "Torque: recorded, and modelled with links of cylinders"
 _TORQUE_BOXES = "Fig. 10"
 _CURRENT_BOXES = "Fig. 13"
 _PREFIXES = {"": 1.0, "m": 1e-3, "\N{MICRO SIGN}": 1e-6}
@@ -88,6 +89,7 @@ def _draw_test(
     session.picture(_named(path_chart(analysis), test), _TOOL_PATH)
     torque = torque_chart(analysis)
     if torque is not None:
+        torque = replace(torque, title=_TORQUE_TITLE)
         session.picture(_named(torque, test), figures.torque)
     _draw_currents(session, test, series, figures.current)
     if series.electrical is not None:

@@ -22,7 +22,11 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.papers.protocol import ProtocolRun
 from ur_energy_model.papers.published import Paper, ResultRow
-from ur_energy_model.papers.s4_measured_run import MeasuredRun, simulate
+from ur_energy_model.papers.s4_measured_run import (
+    MeasuredRun,
+    simulate,
+    zero_position,
+)
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.typing import Array
@@ -113,7 +117,7 @@ def check_load(session: ProtocolRun, paper: Paper) -> list[ResultRow]:
     applied = float(drive.load_mass * robot.controller_gravity * drive.load_lever)
     estimated = mean * drive.coefficient * ratio
     calibrated = applied / (mean * ratio)
-    _draw(session, unloaded, loaded)
+    _draw(session, unloaded, loaded, float(zero_position(paper)[JOINT]))
     return [
         paper.row("load_differences", differences),
         paper.row("mean_difference", mean),
@@ -208,14 +212,20 @@ def _forearm(dynamics: ArmDynamics, q: Array) -> Array:
     return np.asarray(links[0, -1, :3, 3] - joints[0, JOINT, :3, 3])
 
 
-def _draw(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
+def _draw(session: ProtocolRun, unloaded: Swing, loaded: Swing, zero: float) -> None:
     """Draw Figs. 9 and 10 of the paper.
 
     Fig. 9: angle [rad] and speed [rad/s] of joint 3 over time [s], without load.
     Fig. 10: torque values of joint 3 [drive units] over time [s], with and without load.
+
+    Args:
+        session: the run, with the folder of pictures.
+        unloaded: the swing without load.
+        loaded: the swing with the load.
+        zero: the zero of the paper's angle of joint 3 in angles of the robot file [rad].
     """
     time = unloaded.run.time
-    angle = Line("angle", time, unloaded.run.q[:, JOINT], joint=JOINT)
+    angle = Line("angle", time, unloaded.run.q[:, JOINT] - zero, joint=JOINT)
     speed = Line("speed", time, unloaded.run.qd[:, JOINT], joint=JOINT)
     motion = LineChart(
         key="s4_swing",

@@ -21,6 +21,7 @@ from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.papers.published import Paper
 from ur_energy_model.typing import Array
 
 REPETITIONS = 3  # periods of a run, which are averaged
@@ -33,6 +34,18 @@ _NOISE_STREAM = 595  # makes the noise independent of other draws with the same 
 def upright(robot: RobotDescription) -> Setup:
     """The robot upright without payload, with the gravity of the paper's load check."""
     return Setup(gravity=np.array([0.0, 0.0, -robot.controller_gravity]))
+
+
+def zero_position(paper: Paper) -> Array:
+    """The zero of the paper's joint angles in angles of the robot file [n], rad.
+
+    The robot file counts from the middle of each range of Table 4.
+
+    Args:
+        paper: published values.
+    """
+    middle = np.mean(paper["angles"], axis=1)
+    return np.asarray(-np.radians(middle))
 
 
 @dataclass(frozen=True)

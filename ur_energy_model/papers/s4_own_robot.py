@@ -42,6 +42,7 @@ from ur_energy_model.papers.s4_measured_run import (
     processed,
     simulate,
     upright,
+    zero_position,
 )
 from ur_energy_model.typing import Array
 
@@ -126,18 +127,6 @@ class Designs(NamedTuple):
     excitation: Design
     simulation: Design
     general: Design
-
-
-def zero_position(paper: Paper) -> Array:
-    """The zero of the paper's joint angles in angles of the robot file [n], rad.
-
-    The robot file counts from the middle of each range of Table 4.
-
-    Args:
-        paper: published values.
-    """
-    middle = np.mean(paper["angles"], axis=1)
-    return np.asarray(-np.radians(middle))
 
 
 def _design_trajectories(
