@@ -25,6 +25,7 @@ from ur_energy_model.optimization.cycle import Move, motion_of
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import sheet_csv
 from ur_energy_model.optimization.plan_optimization import trajectory_points
+from ur_energy_model.optimization.power_front import PowerFront
 from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.trajectory.plan_file import csv_text
@@ -124,6 +125,8 @@ PROGRAM = "cycle.script"
 SET_POINTS = "servoj.csv"
 TRAJECTORY = "joint_trajectory.yaml"
 PREDICTION = "cycle.csv"
+FRONT = "power_front"
+"""Folder of the points of the front of energy against peak power."""
 RESULT = "result.json"
 
 
@@ -145,13 +148,35 @@ def export_cycle(
             other.
     """
     motion = motion_of(optimized.cycle.source, optimized.stretches)
+    texts = {
+        SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
+        PROGRAM: (urscript_of(optimized, robot), "URScript program: moves and waits"),
+        **_motion_files(motion, robot),
+        RESULT: (json.dumps(plain(optimized.as_json()), indent=1) + "\n", "all figures"),
+    }
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"cannot be made ({error})"
+        raise InputError(target, problem, "name another folder") from error
+    for name, (text, _) in texts.items():
+        write_text(target / name, text)
+    written = {target / name: purpose for name, (_, purpose) in texts.items()}
+    if optimized.power_front is not None:
+        source = optimized.cycle.source
+        front = _export_front(optimized.power_front, source, robot, target / FRONT)
+        written[front] = "motions of the front of energy against peak power, by point"
+    return written
+
+
+def _motion_files(motion: Chain, robot: RobotDescription) -> dict[str, tuple[str, str]]:
+    """Set points, ROS trajectory and CSV of a motion: text and purpose, by name of the file."""
     time = np.arange(0.0, motion.duration, 1.0 / robot.rate)
     if motion.duration - time[-1] > 1e-6:
         time = np.append(time, motion.duration)
     q, qd, qdd = motion.sample(time)
-    texts = {
-        SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
-        PROGRAM: (urscript_of(optimized, robot), "URScript program: moves and waits"),
+    return {
         SET_POINTS: (
             csv_text(time, q),
             f"servoJ set points at the controller's {robot.rate:g} Hz: time, joint positions",
@@ -164,14 +189,35 @@ def export_cycle(
             csv_text(time, q, qd, qdd),
             "motion for `ur_energy predict`",
         ),
-        RESULT: (json.dumps(plain(optimized.as_json()), indent=1) + "\n", "all figures"),
     }
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = f"cannot be made ({error})"
-        raise InputError(target, problem, "name another folder") from error
-    for name, (text, _) in texts.items():
-        write_text(target / name, text)
-    return {target / name: purpose for name, (_, purpose) in texts.items()}
+
+
+def _export_front(
+    front: PowerFront, source: str, robot: RobotDescription, folder: Path
+) -> Path:
+    """Write the motion of each point of a front to a folder `point_N`.
+
+    Files of points that an earlier front had and this one has not are removed.
+
+    Args:
+        front: the front.
+        source: name of the recording, for errors.
+        robot: the arm.
+        folder: folder of the points; is created if necessary.
+
+    Returns:
+        The folder.
+    """
+    texts: dict[Path, str] = {}
+    for number, point in enumerate(front.points, 1):
+        files = _motion_files(motion_of(source, point.stretches), robot)
+        for name, (text, _) in files.items():
+            texts[folder / f"point_{number}" / name] = text
+    for name in (SET_POINTS, TRAJECTORY, PREDICTION):
+        for old in folder.glob(f"point_*/{name}"):
+            if old not in texts:
+                old.unlink()
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+    return folder

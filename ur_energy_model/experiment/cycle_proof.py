@@ -1,7 +1,10 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The cycle as recorded and as typed in turns on the arm: motion, and saving from its recording."""
+"""A recorded and a new cycle in turns on the arm: motion, saving and peaks from its recording.
+
+The new cycle is the one as typed, or a point of the front of energy against peak power.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,12 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import CLOSED, motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
+from ur_energy_model.optimization.power_front import (
+    PEAK_WINDOW,
+    FrontPoint,
+    MeasuredPeak,
+    window_means,
+)
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain
@@ -47,6 +56,8 @@ FAR = 0.25
 FAR_FROM_RECORDED = 0.15
 """Relative difference from the energy in the recording of the same motion beyond which a measured
 energy is of something else."""
+GAP = 5.0
+"""Factor on the usual step between samples above which samples are missing within a cycle."""
 MARGIN = 1.02
 """Factor on the largest values of the recorded cycle, for the interpolation between samples."""
 
@@ -60,7 +71,7 @@ class Proof:
     Attributes:
         robot: name of the arm.
         before: one cycle as recorded.
-        after: one cycle as typed.
+        after: one new cycle.
         cycles: number of cycles of each kind.
     """
 
@@ -70,12 +81,15 @@ class Proof:
     cycles: int
 
     @classmethod
-    def of(cls, optimized: OptimizedCycle, cycles: int) -> Proof:
-        """The proof of the sheet of an optimized cycle.
+    def of(
+        cls, optimized: OptimizedCycle, cycles: int, point: FrontPoint | None = None
+    ) -> Proof:
+        """The proof of the sheet of an optimized cycle, or of a point of its front.
 
         Args:
             optimized: the cycle.
             cycles: number of cycles of each kind.
+            point: point of the front, which is run as set points; None for the sheet.
 
         Raises:
             InputError: the cycle does not end where it starts, so that it cannot be
@@ -83,7 +97,10 @@ class Proof:
         """
         cycle = optimized.cycle
         before = motion_of(cycle.source, recorded_stretches(cycle))
-        after = motion_of(cycle.source, typed_stretches(cycle, optimized.sheet))
+        stretches = typed_stretches(cycle, optimized.sheet)
+        if point is not None:
+            stretches = [*point.stretches]
+        after = motion_of(cycle.source, stretches)
         for motion in (before, after):
             (start, end), _, _ = motion.sample(np.array([0.0, motion.duration]))
             if np.abs(end - start).max() > CLOSED:
@@ -160,6 +177,32 @@ def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
     return saving_of(energy, np.array(proof.order), temperature, str(bag))
 
 
+def measured_peak(bag: str | Path, proof: Proof) -> MeasuredPeak:
+    """Energies and window peak powers of a recorded run.
+
+    Args:
+        bag: recording of the run.
+        proof: proof that was run.
+
+    Raises:
+        RecordingError: as for `measured_saving`.
+    """
+    telemetry = read_bag(bag, FIELDS)
+    energy, temperature = run_energies(telemetry, proof)
+    new = np.array(proof.order)
+    saving = saving_of(energy, new, temperature, str(bag))
+    peaks = run_peaks(telemetry, proof)
+    return MeasuredPeak(
+        energy=saving.energy,
+        new_energy=saving.new_energy,
+        saving_percent=saving.saving_percent,
+        saving_percent_interval=saving.interval,
+        window_peak_power=float(np.nanmax(peaks[~new])),
+        new_window_peak_power=float(np.nanmax(peaks[new])),
+        cycles=saving.cycles,
+    )
+
+
 def saving_of(
     energy: Array, new: Mask, temperature: Array | None, source: str
 ) -> MeasuredSaving:
@@ -202,7 +245,10 @@ def saving_of(
 
 
 def require_predicted(
-    measured: MeasuredSaving, optimized: OptimizedCycle, bag: str | Path
+    measured: MeasuredSaving | MeasuredPeak,
+    optimized: OptimizedCycle,
+    bag: str | Path,
+    point: FrontPoint | None = None,
 ) -> None:
     """Refuse a measured saving whose energies are far from the predicted and recorded ones.
 
@@ -210,6 +256,7 @@ def require_predicted(
         measured: saving of the run.
         optimized: the cycle with the predicted energies.
         bag: recording of the run, for the error.
+        point: point of the front that was run; None for the sheet.
 
     Raises:
         RecordingError: an energy is far off: it was another arm, load or state.
@@ -222,8 +269,12 @@ def require_predicted(
         _require_near(bag, cycle, energy, recorded, origin, limit=FAR_FROM_RECORDED)
     _require_near(bag, cycle, energy, optimized.energy, "predicted", limit=FAR)
     cycle = "the typed cycle"
+    expected = optimized.typed_energy
+    if point is not None:
+        cycle = "the cycle of the front"
+        expected = point.predicted.energy
     energy = measured.new_energy
-    _require_near(bag, cycle, energy, optimized.typed_energy, "predicted", limit=FAR)
+    _require_near(bag, cycle, energy, expected, "predicted", limit=FAR)
 
 
 def _require_near(
@@ -280,10 +331,7 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
             "record all fields of the controller",
         )
     time = telemetry.time
-    order = proof.order
-    starts = np.array(_starts(time, telemetry["target_q"], proof, source))
-    durations = np.where(order, proof.after.duration, proof.before.duration)
-    ends = starts + durations
+    starts, ends = _cycle_times(telemetry, proof)
     measured = MeasuredEnergy.of(telemetry)
     # A cycle begins and ends between two samples.
     firsts = np.maximum(np.searchsorted(time, starts, side="right") - 1, 0)
@@ -302,6 +350,38 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
         of_cycle = temperatures[first : last + 1]
         means.append(np.nanmean(of_cycle, axis=0))
     return energies, np.array(means)
+
+
+def run_peaks(telemetry: Telemetry, proof: Proof) -> Array:
+    """Largest measured mean power over `PEAK_WINDOW` in every cycle of a run.
+
+    Args:
+        telemetry: telemetry of the run, with the `FIELDS` and the power of the bus.
+        proof: proof that was run.
+
+    Returns:
+        Window peak powers [2 cycles], W; NaN where the power of a sample is missing.
+    """
+    power = telemetry.bus_power
+    assert power is not None, "see run_energies"
+    time = telemetry.time
+    usual = float(np.median(np.diff(time)))
+    peaks = []
+    for start, end in zip(*_cycle_times(telemetry, proof), strict=True):
+        rows = slice(*np.searchsorted(time, (start, end)).tolist())
+        peak = np.nan
+        if np.diff(time[rows]).max(initial=0.0) < GAP * usual:
+            peak = float(window_means(time[rows], power[rows], PEAK_WINDOW).max())
+        peaks.append(peak)
+    return np.array(peaks)
+
+
+def _cycle_times(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array]:
+    """Controller times at which the cycles of a run started and ended [2 cycles], s."""
+    source = telemetry.info.source
+    starts = np.array(_starts(telemetry.time, telemetry["target_q"], proof, source))
+    durations = np.where(proof.order, proof.after.duration, proof.before.duration)
+    return starts, starts + durations
 
 
 def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:

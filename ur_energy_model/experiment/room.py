@@ -160,6 +160,14 @@ class CycleExecutionOptions:
         limits=(1, 1000),
         heading=_PROOF,
     )
+    front_point: int | None = option(
+        None,
+        "run a point of the front of energy against peak power (--pareto) instead of the "
+        "sheet: its number",
+        metavar="N",
+        limits=(1, 50),
+        heading=_PROOF,
+    )
     surroundings: SurroundingsOptions = part(
         SurroundingsOptions, "surroundings, for --execute"
     )

@@ -19,6 +19,7 @@ from ur_energy_model.experiment.commands import (
 from ur_energy_model.experiment.cycle_exports import export_cycle
 from ur_energy_model.experiment.cycle_proof import (
     Proof,
+    measured_peak,
     measured_saving,
     require_predicted,
 )
@@ -54,6 +55,11 @@ class CycleRun:
             execute=options.execute,
             placeholder="FOLDER",
         )
+        if options.front_point is not None:
+            if not options.execute:
+                given.refuse("--front-point is for --execute")
+            if not given.of(OptimizeOptions).pareto:
+                given.refuse("--front-point needs --pareto")
 
     def exported(self, optimized: OptimizedCycle, output: Path) -> dict[Path, str]:
         """Write the sheet, programs and set points."""
@@ -70,9 +76,11 @@ class CycleRun:
     ) -> OptimizedCycle:
         """The cycle with its measured saving; without --execute, the cycle as it is.
 
-        The arm runs the cycle as recorded and as typed in turns.
+        The arm runs the cycle as recorded, and in turns with it the cycle as typed, or the
+        point of the front that --front-point names.
 
         Raises:
+            InputError: the front has no such point.
             MotionRefusedError: the motion is not safe, not confirmed, or was stopped.
             UrEnergyError: the controller cannot be used, or another cycle was recorded.
         """
@@ -82,7 +90,12 @@ class CycleRun:
         assert output is not None, "see check"
         robot = model.description()
         how = options.execution
-        proof = Proof.of(optimized, options.cycles)
+        point = None
+        number = options.front_point
+        front = optimized.power_front
+        if number is not None and front is not None:
+            point = front.point(number)
+        proof = Proof.of(optimized, options.cycles, point)
         tool_speed = given.of(OptimizeOptions).tool_speed or TOOL_SPEED
         usual = _workplace_limits(model, optimized, options, tool_speed)
         plan = ExecutionPlan(
@@ -95,6 +108,10 @@ class CycleRun:
         recording = _free_name(output)
         run_recorded(plan, str(how.host), recording, assume_yes=how.yes)
         note(f"recorded {recording}")
+        if number is not None and front is not None and point is not None:
+            peak = measured_peak(recording, proof)
+            require_predicted(peak, optimized, recording, point)
+            return replace(optimized, power_front=front.with_measured(number, peak))
         measured = measured_saving(recording, proof)
         require_predicted(measured, optimized, recording)
         return replace(optimized, measured=measured)

@@ -38,7 +38,9 @@ from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.page import (
     energies_table,
+    front_table,
     make_optimization_report,
+    measured_front_table,
     measured_table,
     optimization_page,
 )
@@ -200,6 +202,7 @@ def _optimization(options: OptimizeOptions, *, pareto: bool) -> OptimizationOpti
         keep_slow=options.keep_slow,
         max_speedup=options.max_speedup,
         pareto=options.pareto or pareto,
+        front_points=options.pareto_points if options.pareto else 0,
         keep=options.keep,
     )
 
@@ -282,6 +285,12 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             ["cycle time [s]", "energy [J]"],
             [(f"{x:.2f}", f"{y:.1f}") for x, y in zip(times, curve, strict=True)],
         )
+    front = front_table(optimized.power_front)
+    if front is not None:
+        print_table(f"{front.title} at the supply", front.columns, front.rows)
+    run = measured_front_table(optimized.power_front)
+    if run is not None:
+        print_table(run.title, run.columns, run.rows)
     for text in optimized.notes:
         print_line(f"- {text}")
 

@@ -39,6 +39,8 @@ class OptimizationOptions:
         tool_speed: largest speed of the flange [m/s]; None for the usual setting.
         recorded_limits: speeds, accelerations and torques only as high as recorded.
         pareto: compute the energy over the cycle time.
+        front_points: number of points of the front of energy against peak power; 0 for no
+            front.
         power_off_after: length of a wait above which the arm may be switched off in it
             [s]; None for never.
         keep: numbers of steps of the sheet that stay exactly as recorded.
@@ -55,6 +57,7 @@ class OptimizationOptions:
     tool_speed: float | None = None
     recorded_limits: bool = False
     pareto: bool = False
+    front_points: int = 0
     power_off_after: float | None = None
     keep: tuple[int, ...] = ()
     keep_slow: bool = True
@@ -446,6 +449,7 @@ class StretchEnergy(NamedTuple):
         peak_power: largest power [W].
         time: time since the start of the cycle [k], s.
         torque: torques of the joints, friction included, joint side [k, n], N m.
+        power: power at the supply [k], W.
     """
 
     stretch: Stretch
@@ -455,6 +459,7 @@ class StretchEnergy(NamedTuple):
     peak_power: float
     time: Array
     torque: Array
+    power: Array
 
 
 def total_energy(parts: Sequence[StretchEnergy]) -> float:
@@ -528,7 +533,7 @@ class CycleEnergies:
             peak = float(power.max())
             out.append(
                 StretchEnergy(
-                    stretch, energy, motion_energy, by_errors, peak, time, torque
+                    stretch, energy, motion_energy, by_errors, peak, time, torque, power
                 )
             )
             start += duration

@@ -79,6 +79,8 @@ class Allocator:
         holding: least power of waiting [W].
         fastest: the moves' time-optimal laws.
         step: called after each move that was solved.
+        near: an allocator of the same moves with narrower limits, from whose laws the
+            search for a price starts that is known there; None for none.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Allocator:
         holding: float,
         fastest: Sequence[TimeLaw],
         step: Callable[[], None] = lambda: None,
+        near: Allocator | None = None,
     ) -> None:
         self._arms = [arm for arm, _ in moves]
         self._laws = {id(arm): EnergyLaws(arm, limits) for arm, limits in moves}
@@ -95,12 +98,22 @@ class Allocator:
         self._step = step
         self._jerk = max((limits.jerk for _, limits in moves), default=np.inf)
         self._known: dict[float, tuple[TimeLaw, ...]] = {}
+        self._near: dict[float, tuple[TimeLaw, ...]] = {}
+        self._first_price = MIDDLE
+        if near is not None:
+            self._near = near._known
+            self._first_price = near._first_price
+
+    @property
+    def shortest(self) -> float:
+        """Duration of all moves with their time-optimal laws [s]."""
+        return _total(self._fastest)
 
     def at(self, shadow_price: float) -> tuple[TimeLaw, ...]:
         """The moves' laws for a shadow price of time [W]."""
-        known = self._known
-        if shadow_price in known:
-            return known[shadow_price]
+        if shadow_price in self._known:
+            return self._known[shadow_price]
+        known = self._known or self._near
         starts: dict[int, TimeLaw] = {}
         if known:
             nearest = min(known, key=lambda price: abs(np.log(price / shadow_price)))
@@ -111,8 +124,9 @@ class Allocator:
             law = move.cheapest(self._holding - shadow_price, starts.get(key))
             found[key] = with_jerk_limit(law, self._jerk)
             self._step()
-        known[shadow_price] = tuple(found[id(arm)] for arm in self._arms)
-        return known[shadow_price]
+        laws = tuple(found[id(arm)] for arm in self._arms)
+        self._known[shadow_price] = laws
+        return laws
 
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
         """The laws of least energy for a total duration of moves and waiting.
@@ -120,9 +134,11 @@ class Allocator:
         Args:
             duration: duration of moves and waiting [s].
             near: shadow price from which the search starts, for instance the result of a
-                coarser calculation [W]; None for `MIDDLE`.
+                coarser calculation [W]; None for the price that was found last, also by
+                an allocator with narrower limits, or for `MIDDLE`.
         """
-        shadow_price = self._search(duration, near or MIDDLE)
+        shadow_price = self._search(duration, near or self._first_price)
+        self._first_price = shadow_price
         found = self.at(shadow_price)
         if shadow_price == SLOWEST and _total(found) <= duration:
             return Allocation(found, duration - _total(found))
@@ -368,13 +384,17 @@ class CycleProblem:
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
         """Time-optimal laws of all free moves."""
+        return self._fastest_below(np.inf)
+
+    def _fastest_below(self, power: float) -> tuple[TimeLaw, ...]:
+        """Time-optimal laws of all free moves, with at most a power at the supply [W]."""
         source = self.cycle.source
         found: dict[int, TimeLaw] = {}
         laws = []
         for number in self._free:
             same = self._same[number]
             if same not in found:
-                limits = self.limits_of(number)
+                limits = replace(self.limits_of(number), power=power)
                 found[same] = fastest_law(self.arms[number], limits, source)
                 self._step()
             laws.append(found[same])
@@ -416,6 +436,24 @@ class CycleProblem:
         """An allocator of time over the moves, where waiting takes this power [W]."""
         moves = [(self.arms[k], self.limits_of(k)) for k in self._free]
         return Allocator(moves, waiting, self.fastest_laws, self._step)
+
+    def allocator_below(self, power: float, near: Allocator | None = None) -> Allocator:
+        """An allocator whose moves take at most a power at the supply.
+
+        Args:
+            power: largest power in each interval of a path [W].
+            near: an allocator of a lower power, from whose laws the search starts.
+
+        Raises:
+            InputError: a path cannot be taken with this power.
+        """
+        moves = []
+        for number in self._free:
+            limits = replace(self.limits_of(number), power=power)
+            moves.append((self.arms[number], limits))
+        waiting = self.holding[self.waiting_after]
+        fastest = self._fastest_below(power)
+        return Allocator(moves, waiting, fastest, self._step, near)
 
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
         """The laws of least energy of the moves for a cycle time.

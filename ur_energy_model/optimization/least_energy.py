@@ -10,7 +10,8 @@ of the interval, so no cost is modelled a second time. Because an interval depen
 neighbouring unknowns only, Newton's method with a tridiagonal Hessian solves a move in
 some ten milliseconds; general solvers (SLSQP, IPOPT) take a hundred times as long to reach
 the same minimum. The objective is energy minus `price` times duration. The price is the
-marginal energy of time, and all moves of a cycle have the same price.
+marginal energy of time, and all moves of a cycle have the same price. A limit of power
+couples the same two neighbours, so that the Hessian stays tridiagonal with it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _ENOUGH = 1e-8
 """Relative decrease of a whole step at which the last barrier problem counts as solved. Energy
 hardly depends on the duration near the minimum: at a last decrease of 1e-6 the durations still
 differ by up to 0.5 % with the start of the search, at 1e-8 by less than 0.05 %."""
+_SLOWED = 0.5  # factor on squared speeds of a first law until it keeps the limit of power
 _TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may go
 _LENGTHS = (
     np.array([1.0]),
@@ -55,7 +57,8 @@ class EnergyLaws:
 
     The unknowns are the squared path speeds b [N + 1]; the first and last are zero. An
     interval k has limits start b_k + end b_(k+1) <= 1 [rows, N]; inner unknowns are
-    between low and high [N - 1].
+    between low and high [N - 1]. Where power is limited, the demand of the arm in each
+    interval is below its limit, too.
 
     Args:
         arm: dynamics of the arm on the path of the move.
@@ -74,10 +77,22 @@ class EnergyLaws:
         self._end = 0.5 * by_square + by_difference
         self._high = fastest[1:-1]
         self._low = np.minimum(lowest, 1e-3 * self._high)
+        self._power = limits.power
         # A smooth law at half of the largest speed that keeps all limits.
         used = 1.0 - self._slack(shape)
         most = max(float(used.max()), float((shape[1:-1] / self._high).max()))
-        self._first = 0.25 * shape / most
+        self._first = self._slowed(0.25 * shape / most)
+
+    def _slowed(self, b: Array) -> Array:
+        """A law that is slowed down evenly until it keeps the limit of power, if it can."""
+        if np.isinf(self._power):
+            return b
+        slower = b
+        while (slower[1:-1] > self._low).all():
+            if self._inside(slower):
+                return slower
+            slower = _SLOWED * slower
+        return b
 
     @property
     def possible(self) -> bool:
@@ -119,9 +134,17 @@ class EnergyLaws:
             after: squared path speed at the end of each interval [..., N], 1/s^2.
             price: marginal energy of time [W].
         """
+        return self._cost(before, after, price, self._demand(before, after))
+
+    def _demand(self, before: Array, after: Array) -> Array:
+        """Power that the arm demands in each interval [..., N], W; arguments as of `_terms`."""
         speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
         rate = (after - before) / (2 * self.arm.steps)
-        demand = self.arm.demand(speed, rate)
+        return self.arm.demand(speed, rate)
+
+    def _cost(self, before: Array, after: Array, price: float, demand: Array) -> Array:
+        """The terms of intervals [..., N], J, whose demand [..., N], W, is known."""
+        speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
         floor = self.arm.model.bus.floor
         above = (demand - floor) / FLOOR_WIDTH
         supply = floor + FLOOR_WIDTH * np.logaddexp(0.0, above)
@@ -135,7 +158,10 @@ class EnergyLaws:
         """Whether all limits are kept strictly."""
         low = b[1:-1] > self._low
         high = b[1:-1] < self._high
-        return bool(high.all() and low.all() and (self._slack(b) > 0.0).all())
+        linear = bool(high.all() and low.all() and (self._slack(b) > 0.0).all())
+        if not linear or np.isinf(self._power):
+            return linear
+        return bool((self._demand(b[:-1], b[1:]) < self._power).all())
 
     def _newton(self, price: float, b: Array, weight: float, enough: float) -> Array:
         """The minimum of energy minus price times duration plus barrier, by Newton's method.
@@ -199,7 +225,8 @@ class EnergyLaws:
             weight: weight of the logarithmic barrier [J].
         """
         inner = slice(1, -1)
-        by_start, by_end, *second = self._derivatives(price, b)
+        of_terms, of_demand = self._derivatives(price, b)
+        by_start, by_end, *second = of_terms
         terms = _SecondDerivatives(*second)
         # The barrier of the limits: first derivatives, then second ones.
         one = weight / self._slack(b)
@@ -211,6 +238,13 @@ class EnergyLaws:
             mixed=(two * self._start * self._end).sum(axis=0),
             end=(two * self._end**2).sum(axis=0),
         )
+        if np.isfinite(self._power):
+            power_by_start, power_by_end, of_power = self._power_barrier(
+                b, weight, of_demand
+            )
+            by_start = by_start + power_by_start
+            by_end = by_end + power_by_end
+            barrier = barrier.plus(of_power)
         below = weight / (b[inner] - self._low)
         above = weight / (self._high - b[inner])
         bounds = above - below
@@ -236,16 +270,41 @@ class EnergyLaws:
         slowness = _step(slope[inner] * gradient, diagonal, of_slowness.mixed[inner])
         return straight, slowness
 
-    def _derivatives(self, price: float, b: Array) -> Array:
-        """Derivatives of the terms of the intervals by b at their ends, by differences.
+    def _power_barrier(
+        self, b: Array, weight: float, of_demand: Array
+    ) -> tuple[Array, Array, _SecondDerivatives]:
+        """Derivatives of the barrier -weight log(1 - demand / limit) of the power.
+
+        Args:
+            b: squared path speeds [N + 1], within the limits.
+            weight: weight of the logarithmic barrier [J].
+            of_demand: derivatives of the demand [5, N], as of `_derivatives`.
+
+        Returns:
+            The first derivatives by the start and by the end of the intervals [N], and the
+            second ones, without negative eigenvalues.
+        """
+        by_start, by_end, twice_start, mixed, twice_end = of_demand
+        first = weight / (self._power - self._demand(b[:-1], b[1:]))
+        square = first**2 / weight
+        second = _SecondDerivatives(
+            start=square * by_start**2 + first * twice_start,
+            mixed=square * by_start * by_end + first * mixed,
+            end=square * by_end**2 + first * twice_end,
+        )
+        return first * by_start, first * by_end, second.semidefinite()
+
+    def _derivatives(self, price: float, b: Array) -> tuple[Array, Array]:
+        """Derivatives by b at the ends of the intervals, by differences.
 
         Args:
             price: marginal energy of time [W].
             b: squared path speeds [N + 1].
 
         Returns:
-            The first by the start and by the end, then the second ones: by the start
-            twice, by start and end, and by the end twice [5, N]; zero where b is zero.
+            Of the terms of the intervals, J, and of their demand, W: the first by the
+            start and by the end, then the second ones: by the start twice, by start and
+            end, and by the end twice [5, N]; zero where b is zero.
         """
         start = b[:-1]
         end = b[1:]
@@ -253,19 +312,11 @@ class EnergyLaws:
         k = _DIFFERENCE * end
         shifts = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)]
         by_h, by_k = np.array(shifts, dtype=float).T[:, :, None]
-        at, start_up, start_down, end_up, end_down, both_up, both_down = self._terms(
-            start + by_h * h, end + by_k * k, price
-        )
-        single = start_up + start_down + end_up + end_down
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.stack([
-                (start_up - start_down) / (2 * h),
-                (end_up - end_down) / (2 * k),
-                (start_up + start_down - 2 * at) / h**2,
-                (both_up + both_down - single + 2 * at) / (2 * h * k),
-                (end_up + end_down - 2 * at) / k**2,
-            ])  # fmt: skip
-        return np.where(np.isfinite(found), found, 0.0)
+        before = start + by_h * h
+        after = end + by_k * k
+        demand = self._demand(before, after)
+        terms = self._cost(before, after, price, demand)
+        return _differences(terms, h, k), _differences(demand, h, k)
 
     def _value(self, price: float, b: Array, weight: float) -> Array:
         """Energy minus price times duration plus barrier [...], J; infinite beyond the limits.
@@ -283,8 +334,39 @@ class EnergyLaws:
         left = [slack, inner - self._low, (self._high - inner) / self._high]
         outside = np.any([(part <= 0.0).any(axis=-1) for part in left], axis=0)
         barrier = sum(np.log(np.maximum(part, 1e-300)).sum(axis=-1) for part in left)
-        value = self._terms(before, after, price).sum(axis=-1) - weight * barrier
+        demand = self._demand(before, after)
+        if np.isfinite(self._power):
+            below = 1.0 - demand / self._power
+            outside = outside | (below <= 0.0).any(axis=-1)
+            barrier = barrier + np.log(np.maximum(below, 1e-300)).sum(axis=-1)
+        terms = self._cost(before, after, price, demand)
+        value = terms.sum(axis=-1) - weight * barrier
         return np.asarray(np.where(outside, np.inf, value))
+
+
+def _differences(values: Array, h: Array, k: Array) -> Array:
+    """First and second derivatives of N functions of two variables each, by differences.
+
+    Args:
+        values: values [7, N] at the point, and with the first variable higher and lower, the
+            second one higher and lower, and both higher and lower.
+        h: steps of the first variable [N].
+        k: steps of the second variable [N].
+
+    Returns:
+        As of `EnergyLaws._derivatives` [5, N].
+    """
+    at, start_up, start_down, end_up, end_down, both_up, both_down = values
+    single = start_up + start_down + end_up + end_down
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.stack([
+            (start_up - start_down) / (2 * h),
+            (end_up - end_down) / (2 * k),
+            (start_up + start_down - 2 * at) / h**2,
+            (both_up + both_down - single + 2 * at) / (2 * h * k),
+            (end_up + end_down - 2 * at) / k**2,
+        ])  # fmt: skip
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def _within_reach(most: float) -> float:
@@ -360,7 +442,7 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
     """The law that takes a path in the least time.
 
     Where `limits.recorded` allows the recorded motion, the law is not slower than the
-    recorded motion, unless the jerk limit makes it slower.
+    recorded motion, unless the limits of jerk or power make it slower.
 
     Args:
         arm: dynamics of the arm on the path of the move.
@@ -371,6 +453,8 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
         InputError: no law keeps the limits on this path.
         MissingPackageError: toppra is not installed.
     """
+    if np.isfinite(limits.power):
+        return with_jerk_limit(_fastest_by_price(arm, limits, source), limits.jerk)
     law = _time_optimal(arm, limits, source)
     if limits.recorded and law.duration > arm.duration:
         b = arm.recorded_squared_speed()
@@ -438,6 +522,15 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
             b[1:-1] = np.maximum(b[1:-1], 1e-12)
             b[[0, -1]] = 0.0
             return TimeLaw(arm, b)
+    return _fastest_by_price(arm, limits, source)
+
+
+def _fastest_by_price(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw:
+    """The law of least energy at a very high price of time; arguments as of `fastest_law`.
+
+    Raises:
+        InputError: no law keeps the limits on this path.
+    """
     laws = EnergyLaws(arm, limits)
     if not laws.possible:
         problem = "no time law keeps the limits of torque and acceleration on its path"

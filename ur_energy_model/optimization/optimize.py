@@ -45,6 +45,7 @@ from ur_energy_model.optimization.pendant import (
     sheet_notes,
     with_energies,
 )
+from ur_energy_model.optimization.power_front import power_front
 from ur_energy_model.optimization.recorded_cycle import find_cycle
 from ur_energy_model.optimization.time_law import TimeLaw
 from ur_energy_model.optimization.typed_cycle import SheetProblem, TypedCycle
@@ -163,8 +164,14 @@ def optimize_cycle(
     curve = None
     if options.pareto:
         steps = PRICES * len(cycle.moves)
-        stages.begin("drawing energy over cycle time", 0.65, 0.9, steps)
+        stages.begin("drawing energy over cycle time", 0.65, 0.75, steps)
         curve = pareto_curve(problem)
+    front = None
+    if options.front_points:
+        steps = 3 * options.front_points * len(cycle.moves)
+        stages.begin("trading energy against peak power", 0.75, 0.9, steps)
+        front = power_front(problem, after, duration, options.front_points)
+        remark = [*remark, *front.notes()]
     stages.begin("finding what can be saved at all", 0.9, 1.0, 3 * len(cycle.moves))
     sheet = with_energies(typed.sheet, before, typed.parts)
     energy = total_energy(before)
@@ -192,6 +199,7 @@ def optimize_cycle(
         copied_saving_percent=copied,
         ceiling=ceiling,
         loads=(_load(robot, before), _load(robot, typed.parts), _load(robot, as_fast)),
+        power_front=front,
     )
 
 

@@ -15,6 +15,7 @@ from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.wall import WallModel
 from ur_energy_model.optimization.cycle import Move, Stretch, WorkCycle
 from ur_energy_model.optimization.pendant import Step, copy_advice
+from ur_energy_model.optimization.power_front import PowerFront
 from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.typing import Array
 
@@ -181,6 +182,7 @@ class OptimizedCycle:
         ceiling: what can be saved at all.
         loads: recorded, typed, as fast as possible.
         measured: None unless it was run.
+        power_front: cycles of less peak power for more energy; None without the option.
     """
 
     cycle: WorkCycle
@@ -204,6 +206,7 @@ class OptimizedCycle:
     ceiling: Ceiling
     loads: tuple[ArmLoad, ArmLoad, ArmLoad]
     measured: MeasuredSaving | None = None
+    power_front: PowerFront | None = None
 
     @property
     def saving_percent(self) -> float:
@@ -230,6 +233,9 @@ class OptimizedCycle:
         """`ur_energy optimize --json`."""
         cycle = self.cycle
         recorded, typed, time_optimal = self.loads
+        front = {}
+        if self.power_front is not None:
+            front["power_front"] = self.power_front.as_json()
         return {
             "ceiling": self.ceiling.as_json(),
             "sheet": [step.as_json(number) for number, step in enumerate(self.sheet, 1)],
@@ -243,6 +249,7 @@ class OptimizedCycle:
             "typed_saving_percent_interval": self.typed_interval,
             "saving_percent_interval": self.saving_interval,
             "load": {"recorded": recorded, "typed": typed, "time_optimal": time_optimal},
+            **front,
         }
 
     def _move_json(self, optimized: OptimizedMove) -> dict[str, Any]:

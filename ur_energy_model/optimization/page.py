@@ -26,6 +26,7 @@ from ur_energy_model.optimization.optimized_cycle import (
     OptimizedCycle,
 )
 from ur_energy_model.optimization.pendant import Step, typed_stretches
+from ur_energy_model.optimization.power_front import PEAK_WINDOW, PowerFront
 from ur_energy_model.report.chart import (
     BarChart,
     Bars,
@@ -234,6 +235,40 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
     )
 
 
+def front_chart(front: PowerFront | None) -> LineChart | None:
+    """Energy over peak power of the cycles of the front, and of the recorded cycle.
+
+    None without a front.
+    """
+    if front is None:
+        return None
+    ascending = [point.predicted for point in reversed(front.points)]
+    peaks = np.array([each.window_peak_power for each in ascending])
+    energies = np.array([each.energy for each in ascending])
+    recorded = front.recorded
+    now = np.array([recorded.window_peak_power])
+    lines = [
+        Line("front", peaks, energies),
+        Line("points", peaks, energies, points=True),
+        Line("as recorded", now, np.array([recorded.energy]), "truth", points=True),
+    ]
+    runs = [point.measured for point in front.points if point.measured is not None]
+    for run in runs:
+        peaks = np.array([run.new_window_peak_power, run.window_peak_power])
+        energies = np.array([run.new_energy, run.energy])
+        lines.append(Line("measured", peaks, energies, "measured", points=True))
+    return LineChart(
+        key="power_front",
+        title="Energy against peak power",
+        caption="Cycles of equal duration along the recorded paths, as set points: no cycle of "
+        "the front has less energy and less peak power than another one. The peak is the "
+        f"largest mean power at the supply over {PEAK_WINDOW:g} s.",
+        x_label=f"peak power over {PEAK_WINDOW:g} s [W]",
+        y_label="energy of a cycle [J]",
+        panels=[Panel("", lines)],
+    )
+
+
 def moves_chart(report: OptimizationReport) -> BarChart:
     """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
@@ -385,6 +420,66 @@ def energies_table(optimized: OptimizedCycle) -> Table:
     )
 
 
+def front_table(front: PowerFront | None) -> Table | None:
+    """Energy and peak powers of the cycles of the front; None without a front."""
+    if front is None:
+        return None
+    window = f"over {PEAK_WINDOW:g} s [W]"
+    columns = ["", "energy [J]", "saving [%]", "peak [W]", window, "95 % interval"]
+    named = [("as recorded", front.recorded)]
+    for number, point in enumerate(front.points, 1):
+        named.append((f"point {number}", point.predicted))
+    rows = []
+    for name, found in named:
+        saving = 100.0 * (1.0 - found.energy / front.recorded.energy)
+        low, high = found.window_peak_power_interval
+        row = (
+            name,
+            f"{found.energy:.1f}",
+            f"{saving:.1f}".replace("-", "−"),
+            f"{found.peak_power:.1f}",
+            f"{found.window_peak_power:.1f}",
+            f"{low:.1f} to {high:.1f}",
+        )
+        rows.append(row)
+    return Table(
+        "Energy against peak power",
+        columns,
+        rows,
+        "Cycles of equal duration along the recorded paths, as set points (power_front/), "
+        "predicted: the largest power of a sample, and the largest mean over a window.",
+    )
+
+
+def measured_front_table(front: PowerFront | None) -> Table | None:
+    """Energies and peak powers of the points that were run; None where none was."""
+    rows = []
+    for number, point in enumerate(() if front is None else front.points, 1):
+        run = point.measured
+        if run is None:
+            continue
+        low, high = run.saving_percent_interval
+        rows += [
+            ("as recorded", f"{run.energy:.1f}", "", f"{run.window_peak_power:.1f}"),
+            (
+                f"point {number}",
+                f"{run.new_energy:.1f}",
+                f"{run.saving_percent:.2f} ({low:.2f} to {high:.2f})",
+                f"{run.new_window_peak_power:.1f}",
+            ),
+        ]
+    if not rows:
+        return None
+    peak = f"largest peak over {PEAK_WINDOW:g} s [W]"
+    return Table(
+        "Measured on the arm, a point of the front",
+        ("", "energy [J]", "saving [%]", peak),
+        rows,
+        "The cycle as recorded and the point of the front were run in turns. Bus voltage times "
+        "current; the interval comes from the scatter of the pairs of cycles.",
+    )
+
+
 def ceiling_table(optimized: OptimizedCycle) -> Table:
     """What can be saved at all, and what speed costs the arm."""
     ceiling = optimized.ceiling
@@ -468,6 +563,8 @@ def optimization_page(report: OptimizationReport) -> Page:
     program = items(sheet_table(found), moves_chart(report), speed_chart(report))
     energies = items(energies_table(found), measured_table(measured))
     energies += items(power_chart(report), cycle_time_chart(report))
+    front = found.power_front
+    energies += items(front_table(front), measured_front_table(front), front_chart(front))
     energies += items(saving_table(found, report.tariff))
     many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     return Page(

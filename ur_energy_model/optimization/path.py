@@ -53,7 +53,8 @@ class PathLimits:
         torque: largest torque of the joints [n], N m.
         tool_speed: largest speed of flange and elbow [m/s].
         jerk: largest jerk of the joints [rad/s^3]; infinite without a limit.
-        recorded: whether the recorded motion is allowed in any case.
+        recorded: whether the recorded motion is allowed in any case, except for its power.
+        power: largest power of the whole arm at the supply [W]; infinite without a limit.
     """
 
     speed: Array
@@ -62,6 +63,7 @@ class PathLimits:
     tool_speed: float = TOOL_SPEED_SHARE * TOOL_SPEED
     jerk: float = np.inf
     recorded: bool = False
+    power: float = np.inf
 
     @classmethod
     def of_robot(cls, robot: RobotDescription) -> PathLimits:
@@ -89,7 +91,7 @@ class PathLimits:
         )
 
     def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:
-        """Whether these values keep other limits; jerk does not count.
+        """Whether these values keep other limits; jerk and power do not count.
 
         Args:
             others: limits to keep.
@@ -104,7 +106,7 @@ class PathLimits:
     def at_least(self, *others: PathLimits) -> PathLimits:
         """These limits, raised to other limits where the other ones are higher.
 
-        The jerk limit stays.
+        The limits of jerk and power stay.
 
         Args:
             others: other limits.

@@ -83,7 +83,14 @@ class OptimizeOptions:
     )
     pareto: bool = option(
         False,
-        "also compute the least energy over the cycle time, up to twice the recorded one",
+        "also compute the least energy over the cycle time, up to twice the recorded one, "
+        "and the front of energy against peak power at the cycle time",
+    )
+    pareto_points: int = option(
+        6,
+        "number of points of the front of energy against peak power, for --pareto",
+        metavar="N",
+        limits=(2, 50),
     )
     keep: tuple[int, ...] = option(
         (),
