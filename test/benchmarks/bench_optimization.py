@@ -31,6 +31,7 @@ SEEDS = (3, 4, 5)
 FACTORS = (1.3, 2.0, 4.0)  # durations relative to those of moves at 3 rad/s and 6 rad/s^2
 _POINTS = 9
 _SAMPLES = 300
+_PEAK_COST = 5.0  # [J/W]
 
 
 def law(start: Array, end: Array, duration: float, speeds: Array) -> Plan:
@@ -51,9 +52,18 @@ def law(start: Array, end: Array, duration: float, speeds: Array) -> Plan:
 
 
 def search(
-    start: Array, end: Array, duration: float, limits: PathLimits, seed: int
+    start: Array,
+    end: Array,
+    duration: float,
+    limits: PathLimits,
+    seed: int,
+    *,
+    generations: int = 40,
 ) -> float:
-    """The least energy that the search finds within the limits of speed and acceleration [J]."""
+    """The least energy that the search finds within limits of speed, acceleration, power [J].
+
+    A peak above the limit of power costs `_PEAK_COST` for each watt.
+    """
     model = arm_model()
 
     def cost(speeds: Array) -> float:
@@ -63,11 +73,15 @@ def search(
         shares = np.abs(plan.qd) / limits.speed, np.abs(plan.qdd) / limits.acceleration
         over = max(1.0, *(float(share.max()) for share in shares))
         penalty = 1e3 * (over - 1.0)
-        return 1e3 * over if over > 1.02 else predict_energy(model, plan).total + penalty
+        if over > 1.02:
+            return 1e3 * over
+        found = predict_energy(model, plan)
+        above = max(found.peak_power - limits.power, 0.0)
+        return found.total + penalty + _PEAK_COST * above
 
     bounds = Bounds(np.full(_POINTS, -1.5), np.full(_POINTS, 1.5))
     wide = differential_evolution(
-        cost, bounds, seed=seed, maxiter=40, popsize=6, polish=False
+        cost, bounds, seed=seed, maxiter=generations, popsize=6, polish=False
     )
     fine = minimize(cost, wide.x, method="Nelder-Mead", options={"maxfev": 1500})
     return float(min(wide.fun, fine.fun))

@@ -11,6 +11,7 @@ bus.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from test.identification.exact_arm import write_bag
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
@@ -39,8 +41,15 @@ CYCLES = 4
 OTHER_SESSION = ArmOptions(session=2)
 
 
-def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float]:
-    """The optimized cycle of an arm, and its measured saving [%]."""
+def cell_of(
+    name: str, seed: int, folder: Path
+) -> tuple[EnergyModel, Path, Callable[[str, Motion], Path]]:
+    """An arm at work in another session than that of its model.
+
+    Returns:
+        The model, the recording of the cell, and a function that runs a motion on the same
+        arm in the session of the cell and returns its recording of a name.
+    """
     robot = load_robot(name)
 
     def run(bag: str, motion: Motion, seconds: float, options: ArmOptions) -> Path:
@@ -59,11 +68,19 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
     ends = np.cumsum([0.0, *(each.duration + GRIP for each in moves)]).tolist()
     cycle = Chain(moves, ends[:-1], ends[-1] / (1.0 - SLACK))
     cell = run("cell", cycle, 3.3 * cycle.duration, OTHER_SESSION)
-    found = optimize_cycle(identify([learned], name).model, cell)
+
+    def again(bag: str, motion: Motion) -> Path:
+        return run(bag, motion, motion.duration + 1.0, OTHER_SESSION)
+
+    return identify([learned], name).model, cell, again
+
+
+def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float]:
+    """The optimized cycle of an arm, and its measured saving [%]."""
+    model, cell, run = cell_of(name, seed, folder)
+    found = optimize_cycle(model, cell)
     proof = Proof.of(found, CYCLES)
-    motion = proof.motion()
-    bag = run("proof", motion, motion.duration + 1.0, OTHER_SESSION)
-    return found, measured_saving(bag, proof).saving_percent
+    return found, measured_saving(run("proof", proof.motion()), proof).saving_percent
 
 
 def main() -> None:

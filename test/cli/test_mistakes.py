@@ -40,6 +40,8 @@ OPTIONS = {
 MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy included
     "": ("COMMAND", "--help"),
     "optimize {model} {bag} --duration 3": ("--cycle-time",),
+    "optimize {model} {bag} --pareto --front-point 2": ("--execute",),
+    "optimize {model} {bag} --pareto --pareto-points 1": ("2",),
     "excite --robot ur5e --objective conditon -o t.yaml": ("condition",),
     "protocol s5 --simulated -o new": ("s0", "s4"),
     "estimate {bag} {model}": ("model comes first",),

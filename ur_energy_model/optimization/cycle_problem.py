@@ -137,6 +137,8 @@ class Allocator:
                 coarser calculation [W]; None for the price that was found last, also by
                 an allocator with narrower limits, or for `MIDDLE`.
         """
+        if not self._arms:  # every move stays as recorded
+            return Allocation((), duration)
         shadow_price = self._search(duration, near or self._first_price)
         self._first_price = shadow_price
         found = self.at(shadow_price)

@@ -46,6 +46,9 @@ PEAK_ERROR = 0.14
 another day and of a UR3e, in stretches of 2 s, it was 0.13 and 0.14."""
 CLOSE = 0.005
 """Share of the range of peaks to which the lowest possible limit of power is found."""
+BOUNDING = 0.98
+"""Share of the lowest peak of a front above which the peak of moves that stay as recorded bounds
+it."""
 SAME_PEAK = 1e-3
 """Relative difference of peaks below which a point has no lower peak than another one."""
 
@@ -112,10 +115,12 @@ class PowerFront:
     Attributes:
         recorded: energy and peak powers of the recorded cycle.
         points: from the least energy to the least peak power, at least one.
+        kept_peak: largest peak power of the moves that stay as recorded [W]; 0 without any.
     """
 
     recorded: Peak
     points: tuple[FrontPoint, ...]
+    kept_peak: float = 0.0
 
     def point(self, number: int) -> FrontPoint:
         """A point by its number, from 1.
@@ -158,13 +163,19 @@ class PowerFront:
         }
 
     def notes(self) -> list[str]:
-        """A sentence where the front has only one point."""
-        if len(self.points) > 1:
-            return []
-        return [
-            "The front of energy against peak power is one point: at this cycle time no "
-            "lower peak is possible than that of the least energy."
-        ]
+        """What bounds the front: moves that stay as recorded, or the cycle time."""
+        lowest = self.points[-1].predicted.peak_power
+        if self.kept_peak > BOUNDING * lowest:
+            return [
+                f"Moves that stay as recorded take up to {self.kept_peak:.0f} W: no point of "
+                "the front is below (--no-keep-slow frees slow moves)."
+            ]
+        if len(self.points) == 1:
+            return [
+                "The front of energy against peak power is one point: at this cycle time no "
+                "lower peak is possible than that of the least energy."
+            ]
+        return []
 
 
 def window_means(time: Array, power: Array, window: float) -> Array:
@@ -186,7 +197,11 @@ def window_means(time: Array, power: Array, window: float) -> Array:
     starts = np.flatnonzero(time <= time[-1] - window)
     if len(starts) == 0:
         return np.asarray(energy[-1:] / (time[-1] - time[0]))
-    until = np.interp(time[starts] + window, time, energy)
+    ends = time[starts] + window
+    before = np.searchsorted(time, ends, side="right") - 1
+    since = ends - time[before]
+    at_end = np.interp(ends, time, power)
+    until = energy[before] + 0.5 * (power[before] + at_end) * since
     return np.asarray((until - energy[starts]) / window)
 
 
@@ -232,7 +247,8 @@ def power_front(
     model = problem.model
     cycles = [list(least_energy)]
     highest = peak_of(model, least_energy).peak_power
-    lowest = _lowest_limit(problem, duration, highest)
+    kept_peak = _kept_peak(problem)
+    lowest = _lowest_limit(problem, duration, highest, kept_peak)
     if lowest < highest:
         # The lowest first: its laws keep all higher limits, so that the search for the
         # next limit starts from them.
@@ -246,7 +262,18 @@ def power_front(
     for parts in cycles:
         stretches = [part.stretch for part in parts]
         points.append(FrontPoint(stretches, peak_of(model, parts)))
-    return PowerFront(peak_of(model, problem.recorded), _not_dominated(points))
+    recorded = peak_of(model, problem.recorded)
+    return PowerFront(recorded, _not_dominated(points), kept_peak)
+
+
+def _kept_peak(problem: CycleProblem) -> float:
+    """Largest peak power of the moves that stay as recorded [W]; 0 without any."""
+    recorded = [part for part in problem.recorded if part.stretch.moving]
+    largest = 0.0
+    for move, part in zip(problem.cycle.moves, recorded, strict=True):
+        if move.kept:
+            largest = max(largest, part.peak_power)
+    return largest
 
 
 def _not_dominated(points: Sequence[FrontPoint]) -> tuple[FrontPoint, ...]:
@@ -261,7 +288,9 @@ def _not_dominated(points: Sequence[FrontPoint]) -> tuple[FrontPoint, ...]:
     return tuple(kept)
 
 
-def _lowest_limit(problem: CycleProblem, duration: float, highest: float) -> float:
+def _lowest_limit(
+    problem: CycleProblem, duration: float, highest: float, kept_peak: float
+) -> float:
     """The lowest limit of power with which a cycle can be run in a duration [s].
 
     The time that the fastest cycle takes falls with the limit, which is bisected.
@@ -270,17 +299,13 @@ def _lowest_limit(problem: CycleProblem, duration: float, highest: float) -> flo
         problem: the recorded cycle.
         duration: duration of the cycle [s].
         highest: peak power of the cycle of least energy [W].
+        kept_peak: largest peak power of the moves that stay as recorded [W].
 
     Returns:
         The limit [W]; `highest` where no lower one is possible, as where nothing may
         change.
     """
-    recorded = [part for part in problem.recorded if part.stretch.moving]
-    kept = [0.0]
-    for move, part in zip(problem.cycle.moves, recorded, strict=True):
-        if move.kept:
-            kept.append(part.peak_power)
-    impossible = max(*problem.holding, *kept)
+    impossible = max(*problem.holding, kept_peak)
     possible = highest
     close = CLOSE * (highest - impossible)
     while possible - impossible > close:
