@@ -203,7 +203,7 @@ def test_window_means_are_means_of_the_straight_power(
     watts: list[float], window: float
 ) -> None:
     power = np.array(watts)
-    time = 7.0 + 0.02 * np.arange(len(power))
+    time = np.linspace(7.0, 7.0 + 0.02 * (len(power) - 1), len(power))
     means = window_means(time, power, window)
     if window > time[-1] - time[0]:
         exact = [np.trapezoid(power, time) / (time[-1] - time[0])]
