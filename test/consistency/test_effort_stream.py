@@ -18,9 +18,14 @@ from ur_energy_model.consistency.effort_stream import (
     RESTART_GAP,
     EffortStream,
 )
-from ur_energy_model.consistency.torque_field import FIELD_OF_UNIT, StatedUnit
+from ur_energy_model.consistency.torque_field import (
+    FIELD_OF_UNIT,
+    TORQUE_FIELD,
+    StatedUnit,
+)
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.powers import PowerOptions
+from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry
@@ -32,15 +37,18 @@ RATIO = ARM.torque_constant * ROBOT.gear_ratio
 SCALES = {"ampere": np.ones(6), "newton_metre": RATIO, "mock": np.zeros(6)}
 
 
-def driver(seconds: float, unit: str, *, seed: int = 3) -> Telemetry:
+def driver(seconds: float, unit: str, *, seed: int = 3, rate: float = 100.0) -> Telemetry:
     """Samples of a moving arm as a driver publishes them: joint states alone."""
-    made = ARM.record(seconds, seed=seed)
-    columns = {
-        "actual_q": made["actual_q"],
-        "actual_qd": made["actual_qd"],
-        EFFORT: SCALES[unit] * made["actual_current"],
-    }
-    return replace(made, columns=columns)
+    made = ARM.record(seconds, rate=rate, seed=seed)
+    if unit in SCALES:
+        effort = SCALES[unit] * made["actual_current"]
+    else:
+        gravity = MODEL.dynamics().gravity_torque(made["actual_q"])
+        effort = RATIO * made["actual_current"] - gravity
+        if unit == "external":
+            effort = 0.5 * np.random.default_rng(seed).standard_normal(effort.shape)
+    columns = {"actual_q": made["actual_q"], "actual_qd": made["actual_qd"]}
+    return replace(made, columns={**columns, EFFORT: effort})
 
 
 def passed(stream: EffortStream, telemetry: Telemetry, size: int = 4) -> list[Telemetry]:
@@ -115,8 +123,51 @@ def test_a_wrong_parameter_is_a_contradiction_and_its_efforts_are_not_used(
     assert stream.problem == found.words()
 
 
-def test_a_driver_that_publishes_zeros_has_no_efforts() -> None:
+@pytest.mark.parametrize("rate", [10.0, 125.0, 500.0])
+def test_gravity_is_added_to_torques_without_it(rate: float) -> None:
+    """The energy is that of the same torques with gravity, from the same sample on."""
+    parts = {
+        unit: passed(EffortStream(MODEL, ROBOT, unit), driver(10.0, unit, rate=rate), 50)  # type: ignore[arg-type]
+        for unit in ("newton_metre", "without_gravity")
+    }
+    used = [field_of(part) is not None for part in parts["newton_metre"]]
+    assert used == [field_of(part) is not None for part in parts["without_gravity"]]
+    assert any(used)
+    assert energy(parts["without_gravity"]) == pytest.approx(
+        energy(parts["newton_metre"]), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("unit", ["without_gravity", "external"])
+def test_torques_without_gravity_are_never_taken_for_others(unit: str) -> None:
     stream = EffortStream(MODEL, ROBOT, "auto")
+    parts = passed(stream, driver(15.0, unit))
+    assert {field_of(part) for part in parts} <= {None, FIELD_OF_UNIT["without_gravity"]}
+    for stated in ("ampere", "newton_metre"):
+        wrong = EffortStream(MODEL, ROBOT, stated)  # type: ignore[arg-type]
+        counted = passed(wrong, driver(15.0, unit))
+        assert wrong.contradiction is not None
+        assert field_of(counted[-1]) is None
+
+
+def test_a_torque_field_of_unknown_content_is_not_used() -> None:
+    """Live energy is that of the motion, whatever actual_current_as_torque has."""
+    motion = driver(5.0, "mock")
+    bare = without_column(motion, EFFORT)
+    torque = replace(bare, columns={**bare.columns, TORQUE_FIELD: 100.0 + motion[EFFORT]})
+    assert energy([torque]) == energy([bare])
+    with pytest.raises(MissingFieldError):
+        energy([torque], method="current")
+
+
+def without_column(telemetry: Telemetry, name: str) -> Telemetry:
+    kept = {key: telemetry[key] for key in telemetry.columns if key != name}
+    return replace(telemetry, columns=kept)
+
+
+@pytest.mark.parametrize("stated", ["auto", "ampere", "newton_metre", "without_gravity"])
+def test_a_driver_that_publishes_zeros_has_no_efforts(stated: StatedUnit) -> None:
+    stream = EffortStream(MODEL, ROBOT, stated)
     assert {field_of(part) for part in passed(stream, driver(5.0, "mock"))} == {None}
     assert "not used yet" in stream.words
 

@@ -63,6 +63,28 @@ def test_equal_seeds_give_equal_values_and_others_do_not():
     assert abs(np.corrcoef(*noise)[0, 1]) < 0.5
 
 
+def test_measured_torques_are_currents_with_or_without_the_declared_gravity():
+    """Also after another payload was declared; what the arm carries does not matter."""
+    fields = ("actual_q", "actual_current", "actual_current_as_torque")
+    for content in ("with_gravity", "without_gravity"):
+        options = ArmOptions(controller_version=(5, 23, 0), torque_field=content)
+        arm = SimulatedArm(
+            ROBOT,
+            motion=MOTION,
+            carried=Payload(1.0, np.array([0.0, 0.0, 0.05])),
+            options=options,
+        )
+        for declared in (Payload(), Payload(2.0, np.array([0.0, 0.02, 0.08]))):
+            arm.command(cmd.SetPayload(declared.mass, declared.center_of_mass))
+            made = record_arm(arm, 0.2, fields)
+            torque = made["actual_current"] * arm.parameters.stated_current_to_torque
+            if content == "without_gravity":
+                known = ArmDynamics(ROBOT, Setup(payload=declared))
+                torque = torque - known.gravity_torque(made["actual_q"])
+            found = made["actual_current_as_torque"]
+            np.testing.assert_allclose(found, torque, atol=1e-9)
+
+
 def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving, resting):
     arm, recorded, *_ = moving
     q, qd, qdd = (recorded[f"target_{name}"] for name in ("q", "qd", "qdd"))

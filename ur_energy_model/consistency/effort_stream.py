@@ -92,6 +92,7 @@ class EffortStream:
         self._evidence = EffortEvidence(self._model, self._robot)
         self._compares = True
         self._begun: float | None = None  # time of the first sample with efforts [s]
+        self._any_effort = False  # a driver without efforts publishes zeros
         self._waiting: list[Telemetry] = []
         self._held: deque[Telemetry] = deque()
 
@@ -115,9 +116,10 @@ class EffortStream:
             self._compare(batch)
         if self._begun is None:
             self._begun = float(batch.time[0])
+        self._any_effort = self._any_effort or bool(batch[EFFORT].any())
         if self._stated != "auto" and self.contradiction is None:
             confirmed = batch.time[-1] - self._begun >= LEAST_EVIDENCE
-            self.unit = self._stated if confirmed else None
+            self.unit = self._stated if confirmed and self._any_effort else None
         if self.unit is None and self._required:
             self._hold(batch)
             return []
@@ -161,7 +163,7 @@ class EffortStream:
             return
         joined = concatenate(self._waiting)
         self._waiting = []
-        if not joined[EFFORT].any():  # a driver without efforts publishes zeros
+        if not joined[EFFORT].any():
             return
         if self._evidence.seconds > WINDOW:
             self._evidence = EffortEvidence(self._model, self._robot)
