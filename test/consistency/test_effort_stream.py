@@ -127,7 +127,7 @@ def test_a_wrong_parameter_is_a_contradiction_and_its_efforts_are_not_used(
 def test_gravity_is_added_to_torques_without_it(rate: float) -> None:
     """The energy is that of the same torques with gravity, from the same sample on."""
     parts = {
-        unit: passed(EffortStream(MODEL, ROBOT, unit), driver(10.0, unit, rate=rate), 50)  # type: ignore[arg-type]
+        unit: passed(EffortStream(MODEL, ROBOT, unit), driver(10.0, unit, rate=rate), 50)
         for unit in ("newton_metre", "without_gravity")
     }
     used = [field_of(part) is not None for part in parts["newton_metre"]]
@@ -144,7 +144,7 @@ def test_torques_without_gravity_are_never_taken_for_others(unit: str) -> None:
     parts = passed(stream, driver(15.0, unit))
     assert {field_of(part) for part in parts} <= {None, FIELD_OF_UNIT["without_gravity"]}
     for stated in ("ampere", "newton_metre"):
-        wrong = EffortStream(MODEL, ROBOT, stated)  # type: ignore[arg-type]
+        wrong = EffortStream(MODEL, ROBOT, stated)
         counted = passed(wrong, driver(15.0, unit))
         assert wrong.contradiction is not None
         assert field_of(counted[-1]) is None
