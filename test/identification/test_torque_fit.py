@@ -100,6 +100,31 @@ def test_covariance_is_that_of_independent_noise() -> None:
     assert np.mean(np.abs(found.values - 1.0) < 1.96 * found.std) > 0.8
 
 
+def test_what_motion_does_not_show_has_no_interval() -> None:
+    """Columns of all parameters of the arm, and of a temperature that was not recorded."""
+    made = made_up_recording(ARM, coulomb=4.0, viscous=3.0, noise=1.0)
+    every = []
+    for motion in filtered_motions([made], ARM.dof, 20.0, 0.01):
+        law = friction_regressor(LAWS["temperature_linear"], motion.qd)
+        columns = LINKS(motion.q, motion.qd, motion.qdd).beside(law)
+        every.append(torque_rows(motion, columns, motion.current * PER_AMPERE))
+    found = fit_torque(every)
+    shown = dict(zip(found.columns, found.determined.tolist(), strict=True))
+    assert not any(shown[f"viscous_temperature_{j}"] for j in range(1, 7))
+    assert all(shown[f"coulomb_{j}"] for j in range(1, 7))
+    assert not shown["m_1"]
+    assert not shown["Iyy_2"]
+    assert shown["my_2"]
+    alone = np.count_nonzero(REGROUPING.combination, axis=1) == 1
+    expected = {LINKS.names[place] for place in REGROUPING.base[alone]}
+    assert {name for name, seen in shown.items() if seen and name in LINKS.names} == (
+        expected
+    )
+    np.testing.assert_array_equal(np.isfinite(found.std), found.determined)
+    base = fit_torque(rows_of("coulomb_viscous", noise=1.0))
+    assert base.determined.all()
+
+
 def test_too_little_motion_is_refused() -> None:
     with pytest.raises(IdentificationError, match="no motion"):
         fit_torque([])

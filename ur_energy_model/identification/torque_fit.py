@@ -35,6 +35,8 @@ _TORQUE = -2
 _ONE = -1
 """Columns of a row: the regressor, the torque, and 1, which counts the samples."""
 _FOLDS = 5  # folds of the cross-validation
+_HIDDEN = 1e-6
+"""Share of a parameter in what no motion shows that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,10 @@ class TorqueFit(Verification):
         ordinary: parameters by ordinary least squares [parameters].
         values: parameters by least squares weighted with each joint's noise [parameters].
         covariance: covariance of `values` [parameters, parameters], correlated residuals
-            allowed for.
+            allowed for; without what the motion does not show.
+        determined: parameters that the motion shows [parameters]. The others are zero, or
+            share with others what is shown of them together: they have columns that are
+            zero or depend on others, such as those of all parameters of an arm.
         condition_number: condition number of the stacked regressor of the data.
     """
 
@@ -118,12 +123,13 @@ class TorqueFit(Verification):
     ordinary: Array
     values: Array
     covariance: Array
+    determined: Mask
     condition_number: float
 
     @property
     def std(self) -> Array:
-        """Standard deviations of `values` [parameters]."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        """Standard deviations of `values` [parameters]; infinite where not determined."""
+        return np.where(self.determined, np.sqrt(np.diag(self.covariance)), np.inf)
 
 
 def fit_torque(rows: Iterable[TorqueRows]) -> TorqueFit:
@@ -223,7 +229,7 @@ class TorqueRegression:
         samples = total[:, _ONE, _ONE]
         if samples.sum() < 2 * count or (samples < 2).any():
             raise IdentificationError(
-                f"{int(samples.sum())} torque samples of moving joints cannot give {count} base "
+                f"{int(samples.sum())} torque samples of moving joints cannot give {count} "
                 "parameters; record an exciting motion of all joints (ur_energy excite)"
             )
         ordinary = _solve(total, np.ones(self.dof))
@@ -241,6 +247,7 @@ class TorqueRegression:
             ordinary=ordinary,
             values=values,
             covariance=_covariance(blocks, values),
+            determined=_determined(gram),
             condition_number=float(np.sqrt(np.linalg.cond(gram))),
         )
 
@@ -303,8 +310,19 @@ def _covariance(blocks: Array, values: Array) -> Array:
     scores = np.einsum("j,bjrc,c->br", weights, blocks, residual)[:, _BASE]
     information = np.einsum("j,jrc->rc", weights, total)[_BASE, _BASE]
     scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-    inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
+    shown = np.diag(information) > 0
+    ratios = scatter[shown] / np.diag(information)[shown]
+    inflation = max(1.0, float(np.mean(ratios))) if shown.any() else 1.0
     return np.asarray(inflation * pseudo_inverse(information, RCOND))
+
+
+def _determined(gram: Array) -> Mask:
+    """Parameters that columns with this Gram matrix [p, p] determine [p]."""
+    length = np.sqrt(np.diag(gram))
+    scale = np.where(length > 0, length, 1.0)
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    hidden = vectors[:, values <= RCOND * values[-1]]
+    return np.asarray((length > 0) & (np.square(hidden).sum(axis=1) < _HIDDEN))
 
 
 def _held_out_squares(blocks: Array) -> float:
