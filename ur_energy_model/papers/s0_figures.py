@@ -89,7 +89,9 @@ def _draw_test(
     session.picture(_named(path_chart(analysis), test), _TOOL_PATH)
     torque = torque_chart(analysis)
     if torque is not None:
-        torque = replace(torque, title=_TORQUE_TITLE)
+        # RMS errors are in Table V; a panel has room for its name and R2.
+        panels = [replace(panel, note="") for panel in torque.panels]
+        torque = replace(torque, title=_TORQUE_TITLE, panels=panels)
         session.picture(_named(torque, test), figures.torque)
     _draw_currents(session, test, series, figures.current)
     if series.electrical is not None:

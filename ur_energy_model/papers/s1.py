@@ -389,9 +389,9 @@ def campaign_rows(
     warm = identify_base_parameters(
         [warm_bag], session.robot, choose=raviola_base, progress=session.progress
     )
-    session.picture(_friction_chart(cold, warm), "Fig. 4")
-    for chart in _unchanged_charts(cold, warm):
+    for chart in _drive_charts(cold, warm):
         session.picture(chart, "Fig. 4")
+    session.picture(_inertial_chart(cold, warm), "Fig. 4")
     differs = ("arm", "data", "method") if session.quick else ("arm", "data")
     minutes = f"{seconds / 60:.0f}"
     cold_degrees = _temperatures(cold_bag)
@@ -485,49 +485,60 @@ def _temperatures(bag: Path) -> Array:
     return np.asarray(samples["joint_temperatures"].mean(axis=0))
 
 
-def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChart:
-    """Chart of Fig. 4: friction of both states as bars [N m and N m s/rad], by parameter.
+def _drive_charts(cold: BagBaseParameters, warm: BagBaseParameters) -> Iterator[BarChart]:
+    """Charts of Fig. 4: friction, and motor inertias, of both states as bars, by parameter.
 
     Args:
         cold: base parameters of the cold run.
         warm: base parameters of the warm run.
     """
-    own = np.concatenate([_group(cold, "fc"), _group(cold, "fv")])
+    friction = np.concatenate([_group(cold, "fc"), _group(cold, "fv")])
     names = cold.parameters.regrouping.names
-    columns = cold.parameters.regrouping.base[own]
-    return BarChart(
-        key="s1_cold_and_warm",
-        title="Friction of the cold and the warm arm (fc in N m, fv in N m s/rad)",
-        y_label="N m, N m s/rad",
-        categories=tuple(names[column] for column in columns),
-        bars=(
-            Bars("cold", cold.parameters.values[own]),
-            Bars("warm", warm.parameters.values[own], role="aside"),
+    for key, title, unit, own in (
+        (
+            "s1_cold_and_warm",
+            "Friction of the cold and the warm arm (fc in N m, fv in N m s/rad)",
+            "N m, N m s/rad",
+            friction,
         ),
-    )
+        (
+            "s1_motor_inertia_cold_and_warm",
+            "Motor inertias of the cold and the warm arm",
+            "kg m²",
+            _group(cold, "Ja"),
+        ),
+    ):
+        columns = cold.parameters.regrouping.base[own]
+        yield BarChart(
+            key=key,
+            title=title,
+            y_label=unit,
+            categories=tuple(names[column] for column in columns),
+            bars=(
+                Bars("cold", cold.parameters.values[own]),
+                Bars("warm", warm.parameters.values[own], role="aside"),
+            ),
+        )
 
 
-def _unchanged_charts(
-    cold: BagBaseParameters, warm: BagBaseParameters
-) -> Iterator[LineChart]:
-    """Charts of Fig. 4: a group of the other base parameters each, over their number.
+def _inertial_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineChart:
+    """Chart of Fig. 4: inertial base parameters [kg m^2, kg m] over their number.
 
     Args:
         cold: base parameters of the cold run.
         warm: base parameters of the warm run.
     """
-    for name, kind in _UNCHANGED:
-        own = _group(cold, kind)
-        number = np.arange(1, len(own) + 1, dtype=float)
-        lines = (
-            Line("cold", number, cold.parameters.values[own], role="aside"),
-            Line("warm", number, warm.parameters.values[own], joint=1),
-        )
-        yield LineChart(
-            key=f"s1_{name.replace(' ', '_')}_cold_and_warm",
-            title=f"{len(own)} {name} base parameters of the cold and the warm arm",
-            x_label="number of the base parameter",
-            y_label="kg m²" if kind else "kg m², kg m",
-            panels=(Panel("", lines),),
-            columns=1,
-        )
+    own = _group(cold, "")
+    number = np.arange(1, len(own) + 1, dtype=float)
+    lines = (
+        Line("warm", number, warm.parameters.values[own], joint=1),
+        Line("cold", number, cold.parameters.values[own], role="second"),
+    )
+    return LineChart(
+        key="s1_inertial_cold_and_warm",
+        title=f"{len(own)} inertial base parameters of the cold and the warm arm",
+        x_label="number of the base parameter",
+        y_label="kg m², kg m",
+        panels=(Panel("", lines),),
+        columns=1,
+    )

@@ -427,7 +427,7 @@ def _draw_tracking(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:
     session.picture(positions, "Joint positions")
     shortest = min(len(tracking.time) for tracking in runs.values())
     errors = {
-        f"error {name} [mrad]": 1e3 * tracking.error[:shortest]
+        f"{name} [mrad]": 1e3 * tracking.error[:shortest]
         for name, tracking in runs.items()
     }
     caption = "Position error of each joint under PD with gravity compensation"
