@@ -38,7 +38,8 @@ _WIDER = (1.0, 1.1, 1.25, 1.5)
 _LEVELS = 2  # times that a mesh is divided
 _CUTS = (0.3, 0.5, 0.7)  # places at which a mesh is divided, as part of its length
 _SAVING = 0.85
-"""Volume of both parts, over the volume of the whole, from which a division is worth it."""
+"""Volume of all parts, over the volume of the whole, from which a division is worth it."""
+_COMPARED = 500  # triangles with which divisions of a mesh are compared
 _THIN = 1e-3  # smallest radius [m]
 
 
@@ -252,29 +253,44 @@ def capsules_of_mesh(triangles: Array, levels: int = _LEVELS) -> list[Segment]:
         levels: times that the mesh may still be divided.
     """
     whole = enclosing_capsule(triangles.reshape(-1, 3))
-    if levels == 0 or len(triangles) < 2:
+    if levels == 0:
         return [whole]
-    centres = triangles.mean(axis=1)
-    best: tuple[float, Mask] | None = None
-    for axis in _principal_axes(triangles.reshape(-1, 3)):
-        along = centres @ axis
-        low = float(along.min())
-        span = float(np.ptp(along))
-        for cut in _CUTS:
-            is_low = along < low + cut * span
-            if not is_low.any() or is_low.all():
-                continue
-            parts = (triangles[is_low], triangles[~is_low])
-            volume = sum(enclosing_capsule(part.reshape(-1, 3)).volume for part in parts)
-            if best is None or volume < best[0]:
-                best = (volume, is_low)
-    if best is None or best[0] > _SAVING * whole.volume:
+    is_low = _best_division(triangles)
+    if not is_low.any() or is_low.all():
         return [whole]
-    _, is_low = best
-    return [
+    parts = [
         *capsules_of_mesh(triangles[is_low], levels - 1),
         *capsules_of_mesh(triangles[~is_low], levels - 1),
     ]
+    volume = sum(part.volume for part in parts)
+    return parts if volume < _SAVING * whole.volume else [whole]
+
+
+def _best_division(triangles: Array) -> Mask:
+    """The triangles on one side of the plane whose two sides need the smallest capsules [k].
+
+    Planes are compared with a part of the triangles of a large mesh.
+
+    Args:
+        triangles: corners [k, 3, 3], m.
+    """
+    few = triangles[:: max(1, len(triangles) // _COMPARED)]
+    least = np.inf
+    best = np.zeros(len(triangles), dtype=bool)
+    for axis in _principal_axes(few.reshape(-1, 3)):
+        along = few.mean(axis=1) @ axis
+        for cut in _CUTS:
+            place = along.min() + cut * np.ptp(along)
+            is_low = along < place
+            if not is_low.any() or is_low.all():
+                continue
+            volume = 0.0
+            for part in (few[is_low], few[~is_low]):
+                volume += enclosing_capsule(part.reshape(-1, 3)).volume
+            if volume < least:
+                least = volume
+                best = triangles.mean(axis=1) @ axis < place
+    return best
 
 
 def enclosing_capsule(points: Array) -> Segment:
@@ -316,7 +332,7 @@ def _circle_centre(points: Array) -> Array:
 
     Badoiu and Clarkson: steps towards the farthest point, shorter and shorter.
     """
-    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    centre = points.mean(axis=0)  # in their plane, as all steps are
     for step in range(1, _CIRCLE_STEPS):
         farthest = points[np.argmax(np.linalg.norm(points - centre, axis=1))]
         centre = centre + (farthest - centre) / (step + 1)
@@ -325,7 +341,8 @@ def _circle_centre(points: Array) -> Array:
 
 def _principal_axes(points: Array) -> Array:
     """Principal axes of points as rows [3, 3], the longest first."""
-    return np.asarray(np.linalg.svd(np.cov(points.T))[2])
+    centred = points - points.mean(axis=0)
+    return np.asarray(np.linalg.svd(centred.T @ centred)[2])
 
 
 def _hull(points: Array) -> Array:
