@@ -250,9 +250,9 @@ def test_the_printed_robot_file_has_the_capsules(
 
 
 def test_a_ball_of_many_triangles_becomes_one_capsule(tmp_path: Path) -> None:
-    """A ball of 20,000 triangles, which the arm stretches."""
-    angle = np.linspace(0, 2 * np.pi, 101)
-    height = np.linspace(-1, 1, 101)
+    """A ball of 7,200 triangles, which the arm stretches."""
+    angle = np.linspace(0, 2 * np.pi, 61)
+    height = np.linspace(-1, 1, 61)
     ring = np.sqrt(1 - height**2)
     grid = np.stack(
         [

@@ -47,6 +47,7 @@ _NEAR = 0.04
 """Distance of two links that leaves no room for the usual clearance [m]."""
 _ALWAYS = 0.95
 """Share of the positions at which two links are near each other because of their capsules."""
+_BEHIND = 2  # difference of the numbers of links that meet at a wrist
 _SAME = 1e-6  # distance below which two points are one [m]
 _BASE_RADIUS = (0.04, 0.04)
 _TIP_RADIUS = (0.035, 0.013)
@@ -126,7 +127,9 @@ def _complete(robot: RobotDescription, shape: ArmShape) -> ArmShape:
         remarks = (*remarks, _remark(robot, missing))
     pairs = shape.never_touching
     if pairs is None or derived:
-        pairs = (pairs or frozenset()) | inseparable_links(robot, capsules)
+        near = inseparable_links(robot, capsules)
+        remarks = (*remarks, *_unchecked(robot, near - (pairs or frozenset())))
+        pairs = (pairs or frozenset()) | near
     return ArmShape(capsules, pairs, shape.source or "derived", remarks)
 
 
@@ -134,6 +137,18 @@ def _remark(robot: RobotDescription, missing: list[int]) -> str:
     """The warning about links whose capsules are derived."""
     links = "links " + ", ".join(map(str, missing))
     return _DERIVED.format(links=links, robot=robot.name)
+
+
+def _unchecked(robot: RobotDescription, near: LinkPairs) -> list[str]:
+    """The warning about links that are not checked, although they are not behind each other."""
+    far = [pair for pair in sorted(near) if pair[1] - pair[0] > _BEHIND]
+    if not far:
+        return []
+    names = ", ".join(f"{low} and {high}" for low, high in far)
+    return [
+        f"{robot.name}: the capsules of links {names} are near each other at all positions, "
+        "so their distance is not checked"
+    ]
 
 
 def derived_capsules(robot: RobotDescription) -> tuple[Capsule, ...]:

@@ -104,7 +104,7 @@ class ArmGeometry:
             low, high = sorted((carriers[i], carriers[j]))
             if low != high and (low, high) not in ignored:
                 pairs.append((i, j))
-        self._pairs = np.array(pairs)
+        self._pairs = np.array(pairs, dtype=int).reshape(-1, 2)
         self._link = np.array(carriers)
         self._free = np.flatnonzero(self._link >= FIRST_FREE_LINK)
         self._radius = np.array([capsule.radius for capsule in self.capsules])
