@@ -100,7 +100,7 @@ def test_a_geometry_file_decides_the_clearance(
     assert code == 1
     assert "collide" in errors
     assert "guess" not in errors
-    assert "links 0 and 3" in errors  # as large as the arm: near each other everywhere
+    assert "links 0 and 4" in errors  # as large as the arm: near each other everywhere
 
 
 def test_a_check_names_the_limit_that_the_design_did_not_have(

@@ -47,7 +47,7 @@ _NEAR = 0.04
 """Distance of two links that leaves no room for the usual clearance [m]."""
 _ALWAYS = 0.95
 """Share of the positions at which two links are near each other because of their capsules."""
-_BEHIND = 2  # difference of the numbers of links that meet at a wrist
+_BEHIND = 3  # largest difference of the numbers of links that meet at a wrist
 _SAME = 1e-6  # distance below which two points are one [m]
 _BASE_RADIUS = (0.04, 0.04)
 _TIP_RADIUS = (0.035, 0.013)
