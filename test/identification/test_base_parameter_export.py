@@ -179,6 +179,8 @@ def test_what_cannot_be_exported_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=r"end it in \.npz, \.mat, \.csv"):
         regression_files(tmp_path / "fit.xlsx")
+    with pytest.raises(InputError, match="keep_rows"):
+        write_regression(replace(found, rows=()), tmp_path / "fit.npz")
     impossible = found.parameters.consistent.copy()
     impossible[0] = -1.0
     parameters: BaseParameters = replace(found.parameters, consistent=impossible)

@@ -70,10 +70,10 @@ def regression_content(found: BagBaseParameters) -> Content:
     parameters = found.parameters
     full = parameters.regressor.full
     dof = full.robot.dof
-    blocks: list[Array] = [np.zeros((0, len(parameters.columns)))]
-    torques: list[Array] = [np.zeros(0)]
-    times: list[Array] = [np.zeros(0)]
-    joints: list[Array] = [np.zeros(0)]
+    blocks: list[Array] = []
+    torques: list[Array] = []
+    times: list[Array] = []
+    joints: list[Array] = []
     for rows in found.rows:
         blocks.append(np.asarray(rows.regressor.values[rows.used]))
         torques.append(rows.torque[rows.used])
@@ -114,11 +114,14 @@ def write_regression(found: BagBaseParameters, path: str | Path) -> tuple[Path, 
         The files.
 
     Raises:
-        InputError: the suffix is none of `SUFFIXES`.
+        InputError: the suffix is none of `SUFFIXES`, or the rows were not kept.
         OSError: a file cannot be written.
     """
     path = Path(path)
     files = regression_files(path)
+    if not found.rows:
+        remedy = "identify them with keep_rows=True"
+        raise InputError(path, "these base parameters have no rows", remedy)
     content = regression_content(found)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
