@@ -27,6 +27,8 @@ from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.page import (
     cycle_time_chart,
+    front_chart,
+    front_table,
     make_optimization_report,
     power_chart,
 )
@@ -52,6 +54,7 @@ GRIP = 0.4  # wait of the gripper [s]
 SLACK = 0.4  # share of the cycle in which the arm only waits
 DEPTH = 0.15  # way down to part and place [m]
 CYCLES = 6
+FRONT_POINTS = 6
 FOLDER = DOCS / "optimization"
 PAGE = FOLDER / "optimization.md"
 # around the figures in the page
@@ -67,14 +70,16 @@ def main() -> None:
         cell = folder / "cell"
         program = pick_and_place()
         write(cell, program, 4.2 * program.duration)
-        found = optimize_cycle(model, cell, OptimizationOptions(pareto=True))
+        options = OptimizationOptions(pareto=True, front_points=FRONT_POINTS)
+        found = optimize_cycle(model, cell, options)
         proof = Proof.of(found, CYCLES)
         write(folder / "proof", proof.motion(), proof.motion().duration + 1.0)
         found = replace(found, measured=measured_saving(folder / "proof", proof))
         print_cycle(found, pareto=True)
         PAGE.write_text(with_figures(PAGE.read_text("utf-8"), found), "utf-8")
         report = make_optimization_report(in_session_of(model, cell), found)
-        for chart in (power_chart(report), cycle_time_chart(report)):
+        charts = (power_chart(report), cycle_time_chart(report))
+        for chart in (*charts, front_chart(found.power_front)):
             assert chart is not None
             print(*save_chart(chart, FOLDER, name=f"optimization_{chart.key}"))
 
@@ -119,6 +124,12 @@ def with_figures(page: str, found: OptimizedCycle) -> str:
         ),
         "",
     ]
+    front = front_table(found.power_front)
+    assert front is not None
+    rule = "|" + "---|" * len(front.columns)
+    lines += ["| " + " | ".join(front.columns) + " |", rule]
+    lines += ["| " + " | ".join(map(str, row)) + " |" for row in front.rows]
+    lines.append("")
     before, rest = page.split(BEGIN)
     return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1]
 

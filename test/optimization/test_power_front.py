@@ -185,15 +185,16 @@ def test_the_picture_has_the_points_and_the_recorded_cycle(found: OptimizedCycle
     table = front_table(front)
     assert chart is not None
     assert table is not None
-    lines = {line.label: line for line in chart.panels[0].lines}
     stated = [point.predicted for point in reversed(front.points)]
-    for label in ("front", "points"):
-        peaks = [point.window_peak_power for point in stated]
-        assert lines[label].x.tolist() == peaks
-        assert lines[label].y.tolist() == [point.energy for point in stated]
-    now = lines["as recorded"]
-    recorded_peak = front.recorded.window_peak_power
-    assert (now.x[0], now.y[0]) == (recorded_peak, front.recorded.energy)
+    peaks = [point.window_peak_power for point in stated]
+    energies = [point.energy for point in stated]
+    (panel,) = chart.panels
+    curve, *marks = panel.lines
+    assert curve.x.tolist() == peaks
+    assert curve.y.tolist() == energies
+    assert [mark.x.item() for mark in marks] == peaks
+    assert [mark.y.item() for mark in marks] == energies
+    assert f"{front.recorded.window_peak_power:.0f} W" in panel.note
     assert len(table.rows) == 1 + POINTS
     assert (front_chart(None), front_table(None)) == (None, None)
 

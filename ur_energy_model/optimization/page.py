@@ -236,7 +236,7 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
 
 
 def front_chart(front: PowerFront | None) -> LineChart | None:
-    """Energy over peak power of the cycles of the front, and of the recorded cycle.
+    """Energy over peak power of the cycles of the front; in a note, of the recorded cycle.
 
     None without a front.
     """
@@ -245,18 +245,17 @@ def front_chart(front: PowerFront | None) -> LineChart | None:
     ascending = [point.predicted for point in reversed(front.points)]
     peaks = np.array([each.window_peak_power for each in ascending])
     energies = np.array([each.energy for each in ascending])
-    recorded = front.recorded
-    now = np.array([recorded.window_peak_power])
-    lines = [
-        Line("front", peaks, energies),
-        Line("points", peaks, energies, points=True),
-        Line("as recorded", now, np.array([recorded.energy]), "truth", points=True),
-    ]
+    lines = [Line("front", peaks, energies)]
+    for k in range(len(ascending)):  # single points are drawn as large marks
+        place = slice(k, k + 1)
+        lines.append(Line("point", peaks[place], energies[place], points=True))
     runs = [point.measured for point in front.points if point.measured is not None]
     for run in runs:
-        peaks = np.array([run.new_window_peak_power, run.window_peak_power])
-        energies = np.array([run.new_energy, run.energy])
-        lines.append(Line("measured", peaks, energies, "measured", points=True))
+        peak = np.array([run.new_window_peak_power])
+        energy = np.array([run.new_energy])
+        lines.append(Line("measured", peak, energy, "measured", points=True))
+    recorded = front.recorded
+    note = f"as recorded: {recorded.energy:.0f} J, {recorded.window_peak_power:.0f} W"
     return LineChart(
         key="power_front",
         title="Energy against peak power",
@@ -265,7 +264,7 @@ def front_chart(front: PowerFront | None) -> LineChart | None:
         f"largest mean power at the supply over {PEAK_WINDOW:g} s.",
         x_label=f"peak power over {PEAK_WINDOW:g} s [W]",
         y_label="energy of a cycle [J]",
-        panels=[Panel("", lines)],
+        panels=[Panel("", lines, note=note)],
     )
 
 
