@@ -311,9 +311,8 @@ def published_error(
 
 _SAME_MOUNTING = np.radians(1.0)  # largest angle between bags of one mounting [rad]
 _SAME_PAYLOAD = 0.05  # largest difference of the payloads of bags [kg]
-_MOST_KEPT = (
-    100_000_000  # numbers of a regressor that is kept: 0.8 GB, two hours of motion
-)
+_MOST_KEPT = 50_000_000
+"""Numbers of a regressor that is kept: 0.4 GB, an hour of motion of a six-axis arm."""
 
 
 @dataclass(frozen=True)
@@ -453,8 +452,8 @@ class _KeptRows:
         self._numbers += rows.regressor.values.size
         if self._numbers > _MOST_KEPT:
             raise IdentificationError(
-                f"the regressor of these bags has more than {_MOST_KEPT:.0e} numbers; export "
-                "fewer or shorter bags"
+                f"the regressor of these bags has more than {_MOST_KEPT / 1e6:g} million "
+                "numbers; export fewer or shorter bags"
             )
         self.rows.append(rows)
 
