@@ -409,13 +409,14 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
         "coulomb_reverse": reverse,
         "friction_law": friction.law.name,
         "friction_parameters": friction.parameters,
+        "friction_shape": friction.all_shape,
         "straight_line": coulomb_viscous_fit(friction, joint.gear_ratio, fastest),
         "motor_constant": motor_constant(joint.torque_constant, joint.winding_resistance),
         "robot_file": of_file,
         **picked(
             result.joints[j],
             "friction_comparison=comparison friction_std_this_session=friction_std "
-            "friction_session_scales=session_scales",
+            "friction_session_scales=session_scales friction_shape_std=shape_std",
         ),
         "friction_session_std": spread,
         "friction_curve": friction_curve(

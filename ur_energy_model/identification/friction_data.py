@@ -50,7 +50,7 @@ speed for the lift, with 1.2 times (up to 1.7) the error on other days. Power fl
 lowers the error, but without it torque constants are wrong on arms that have it. A power
 of the speed at one temperature, Stribeck, polynomial and the manufacturer's double
 exponential are fitted on request only."""
-_GRID = 8  # values of a shape constant that are tried
+GRID = 8  # values of a shape constant that are tried
 
 CLEAR_GAIN = 0.02  # held-out RMS that another law must save, relative
 
@@ -104,7 +104,7 @@ def _candidates_of(law: FrictionLaw) -> list[FrictionCandidate]:
     for constant in law.shape.values():
         values = [constant.default]
         if not constant.is_fixed:
-            values = np.geomspace(constant.low, constant.high, _GRID).tolist()
+            values = np.geomspace(constant.low, constant.high, GRID).tolist()
         grids.append(values)
     shapes = [dict(zip(law.shape, values, strict=True)) for values in product(*grids)]
     return [FrictionCandidate(law, shape) for shape in shapes]

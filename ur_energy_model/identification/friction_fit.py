@@ -32,12 +32,21 @@ from ur_energy_model.identification.friction_data import (
     WARMTH,
     CurrentColumns,
     FrictionCandidate,
+    SessionScales,
     candidates,
     choose,
     clearly_better,
     current_prior,
     known_prior,
     session_scales,
+)
+from ur_energy_model.identification.friction_shape import (
+    ROUNDS,
+    ShapeChanges,
+    ShapedCandidate,
+    fitted_constants,
+    linearised,
+    next_shape,
 )
 from ur_energy_model.identification.least_squares import (
     BlockedGram,
@@ -64,7 +73,8 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import Friction
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.friction_files import is_own
 from ur_energy_model.model.friction_terms import OperatingPoint
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
@@ -153,6 +163,8 @@ class CurrentRegression:
         known: a model known before. Its friction laws and values are tried, too; the laws
             and values of a generic model only until a joint has moved for ENOUGH_MOTION.
         warm: whether temperatures change enough for laws that use them, see `candidates`.
+        around: regression of the same recordings, whose choice of laws this one keeps
+            with shape constants that fit better; None to choose laws.
     """
 
     def __init__(
@@ -164,10 +176,17 @@ class CurrentRegression:
         inertia: InertiaEstimate | None = None,
         nominal: Array | None = None,
         known: EnergyModel | None = None,
+        around: CurrentRegression | None = None,
     ) -> None:
         self.robot = robot
         self.friction = friction
-        self.candidates = candidates(friction, warm=warm)
+        self._around = around
+        # Of each joint: index of its only candidate, and of the same linearised.
+        self._places: list[tuple[int, int | None]] = []
+        if around is None:
+            self.candidates = candidates(friction, warm=warm)
+        else:
+            self.candidates = self._candidates_around(around)
         self._warm = warm
         self._inertia = inertia
         self._known = known
@@ -263,8 +282,8 @@ class CurrentRegression:
             candidate, prior = self._known_candidate(j)
             reason += "as known before"
         else:
-            name = "coulomb_viscous" if self.friction == AUTO else self.friction
-            candidate = candidates(name, warm=True)[0]
+            law = LAWS["coulomb_viscous" if self.friction == AUTO else self.friction]
+            candidate = FrictionCandidate(law, law.default_shape)
             prior = current_prior(self.robot, candidate.law, j)
             reason += "robot file and typical friction"
             if not np.isfinite(prior.std).all():
@@ -284,13 +303,16 @@ class CurrentRegression:
         candidate = FrictionCandidate(friction.law, friction.all_shape)
         return candidate, known_prior(self._known, j)
 
-    def _chosen(self, j: int) -> _Choice:
-        """The friction law of one joint with the least held-out error.
+    def _data(self, j: int) -> tuple[list[int], list[Array], list[Array]]:
+        """Data of one joint in each session in which it moved.
 
-        The inertia of the joint is fitted with the law, and may differ from the controller's.
+        Args:
+            j: index of the joint, from 0.
+
+        Returns:
+            Numbers of the sessions; Gram matrices of all columns [blocks, width, width];
+            samples of the blocks [blocks].
         """
-        if j in self._choices:
-            return self._choices[j]
         moved: list[int] = []  # numbers of the sessions in which the joint moved
         grams: list[Array] = []
         counts: list[Array] = []
@@ -299,6 +321,26 @@ class CurrentRegression:
                 moved.append(number)
                 grams.append(session_grams.blocks[:, j])
                 counts.append(session_counts.blocks[:, j])
+        return moved, grams, counts
+
+    def choice(self, j: int) -> _Choice:
+        """The friction law of one joint with the least held-out error.
+
+        The inertia of the joint is fitted with the law, and may differ from the controller's.
+        """
+        if j in self._choices:
+            return self._choices[j]
+        moved, grams, counts = self._data(j)
+        if self._around is not None:
+            earlier = self._around.choice(j)
+            index = None if earlier.known else self._places[j][0]
+            kept = earlier._replace(
+                scored=self._score(index, j, grams, counts),
+                sessions=tuple(moved),
+                counts=tuple(counts),
+            )
+            self._choices[j] = kept
+            return kept
         best: dict[str, _Scored] = {}
         for index, candidate in enumerate(self.candidates):
             name = candidate.law.name
@@ -325,17 +367,13 @@ class CurrentRegression:
 
     def _from_currents(self, j: int, own_inertia: bool) -> JointEstimate:
         """One joint, by the law chosen for it; `own_inertia` as in `fit`."""
-        choice = self._chosen(j)
+        choice = self.choice(j)
         candidate = choice.scored.candidate
         inertia = self._inertia_prior(j, own=own_inertia)
         prior = with_inertia(choice.scored.prior, choice.scored.inverse, inertia)
-        # Sessions have friction scales unless the law explains differences by temperature.
-        which = candidate.scaled(len(prior.mean))
-        applied = not candidate.law.uses_temperature
-        scales, deviations, blocks = session_scales(
-            choice.scored.sessions, choice.counts, prior, which, applied=applied
+        (scales, deviations, blocks), solution = _solved(
+            candidate, choice.scored.sessions, choice.counts, prior
         )
-        solution = solve(blocks, prior, np.concatenate(choice.counts))
         gram = blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
         systematic = self._systematic(solution, gram, hidden=inertia is not None)
@@ -358,6 +396,9 @@ class CurrentRegression:
         estimate = self._estimate(
             j, candidate, choice.scored.prior, solution, known=choice.known
         )
+        changes = self._shape_changes(j, inertia)
+        if changes is not None:
+            estimate = changes.in_deviations(estimate)
         return replace(
             estimate,
             reason=choice.reason,
@@ -367,6 +408,77 @@ class CurrentRegression:
             session_deviations=deviations,
             sessions=choice.sessions,
             inertia=fitted,
+        )
+
+    # Shape constants.
+
+    @property
+    def shapes_are_fitted(self) -> bool:
+        """Whether a joint has a law whose shape constants another regression would fit."""
+        return any(self._shaped(j) is not None for j in range(self.robot.dof))
+
+    def _candidates_around(
+        self, around: CurrentRegression
+    ) -> tuple[FrictionCandidate, ...]:
+        """The law of each joint as an earlier regression chose it, with better constants."""
+        found: list[FrictionCandidate] = []
+        for j in range(self.robot.dof):
+            place = len(found)
+            shaped = around._shaped(j)
+            if shaped is not None:
+                found += shaped
+                self._places.append((place, place + 1))
+            elif around._moves(j):
+                found.append(around.choice(j).scored.candidate)
+                self._places.append((place, None))
+            else:
+                self._places.append((place, None))
+        return tuple(found)
+
+    def _moves(self, j: int) -> bool:
+        """Whether a joint moved long enough for its currents to be fitted."""
+        return bool(self._moving_time[j] >= SHORTEST_MOTION)
+
+    def _shaped(self, j: int) -> ShapedCandidate | None:
+        """The law of a joint at its next shape constants; None where they are not fitted.
+
+        Of the package's laws, only one that the user has chosen is refined: the constants
+        of the others are near enough where many laws are compared.
+        """
+        if not self._moves(j):
+            return None
+        choice = self.choice(j)
+        law = choice.scored.candidate.law
+        is_refined = self.friction != AUTO or is_own(law)
+        if choice.known or not is_refined or not fitted_constants(law):
+            return None
+        friction = self._from_currents(j, own_inertia=True).friction
+        changes = self._shape_changes(j, self._inertia_prior(j))
+        if changes is not None:
+            friction = replace(friction, shape=next_shape(friction, changes.values))
+        return linearised(friction)
+
+    def _shape_changes(
+        self, j: int, inertia: JointInertiaPrior | None
+    ) -> ShapeChanges | None:
+        """Changes of the shape constants that would fit better; None where they are not fitted.
+
+        Args:
+            j: index of the joint, from 0.
+            inertia: prior of its inertia, as of the fit of the parameters.
+        """
+        if self._around is None or self._places[j][1] is None:
+            return None
+        choice = self.choice(j)
+        _, grams, counts = self._data(j)
+        scored = self._score(self._places[j][1], j, grams, counts)
+        prior = with_inertia(scored.prior, choice.scored.inverse, inertia)
+        _, solution = _solved(scored.candidate, scored.sessions, counts, prior)
+        size = len(scored.prior.mean)
+        return ShapeChanges.of(
+            choice.scored.candidate.law,
+            solution.coefficients[:size],
+            solution.covariance[:size, :size],
         )
 
     def _systematic(self, solution: Solution, gram: Array, *, hidden: bool) -> float:
@@ -544,6 +656,28 @@ class CurrentRegression:
         return low, high
 
 
+def _solved(
+    candidate: FrictionCandidate,
+    sessions: Sequence[Array],
+    counts: Sequence[Array],
+    prior: Prior,
+) -> tuple[SessionScales, Solution]:
+    """Friction scales of the sessions of a joint, and the solution with them.
+
+    Sessions have friction scales unless the law explains differences by temperature.
+
+    Args:
+        candidate: friction law and its shape constants.
+        sessions: Gram matrices of each session [blocks, p + 1, p + 1].
+        counts: samples of the blocks of each session [blocks].
+        prior: prior of the p coefficients.
+    """
+    which = candidate.scaled(len(prior.mean))
+    applied = not candidate.law.uses_temperature
+    scaled = session_scales(sessions, counts, prior, which, applied=applied)
+    return scaled, solve(scaled.blocks, prior, np.concatenate(counts))
+
+
 def _load_coefficient(solution: Solution) -> float:
     """1/k_t of a solution [A/(N m)], above zero where currents do not show its sign."""
     return max(float(solution.coefficients[LOAD_COEFFICIENT]), _LEAST_LOAD_COEFFICIENT)
@@ -573,10 +707,23 @@ def current_regression(
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
     warm = bool((high - low > WARMTH).any())
 
-    def accumulated(nominal: Array) -> CurrentRegression:
-        """The regression of all recordings, its loads with these inertias [n], kg m^2."""
+    def accumulated(
+        nominal: Array, around: CurrentRegression | None = None
+    ) -> CurrentRegression:
+        """The regression of all recordings.
+
+        Args:
+            nominal: inertias that the loads are computed with [n], kg m^2.
+            around: see `CurrentRegression`.
+        """
         fit = CurrentRegression(
-            robot, friction, warm=warm, inertia=inertia, nominal=nominal, known=known
+            robot,
+            friction,
+            warm=warm,
+            inertia=inertia,
+            nominal=nominal,
+            known=known,
+            around=around,
         )
         for recording, own in zip(recordings, dynamics, strict=True):
             fit.start_session()
@@ -585,7 +732,12 @@ def current_regression(
                 fit.accumulate(motion, link_torque + nominal * motion.qdd, narrow)
         return fit
 
-    found = accumulated(inertia.value)
+    nominal = inertia.value
+    found = accumulated(nominal)
     if inertia.unknown.any():
-        found = accumulated(inertia_with_currents(inertia, found.fit()).value)
+        nominal = inertia_with_currents(inertia, found.fit()).value
+        found = accumulated(nominal)
+    if found.shapes_are_fitted:
+        for _ in range(ROUNDS):
+            found = accumulated(nominal, found)
     return found

@@ -10,7 +10,7 @@ that the controller states narrow them down.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -98,6 +98,10 @@ class JointEstimate:
         inertia: reflected inertia fitted too; None if it was known or the joint did not
             move.
         load_factor: see `JointModel.load_factor`.
+        shape_std: standard deviations of the fitted shape constants by name.
+        friction_std_of_shape: the part of `friction_std` that comes from them. It is not
+            in `covariance`: torques change little where constants and parameters change
+            together.
     """
 
     torque_constant: float
@@ -118,6 +122,21 @@ class JointEstimate:
     sessions: tuple[int, ...] = ()
     inertia: InertiaFromCurrent | None = None
     load_factor: float = 1.0
+    shape_std: dict[str, float] = field(default_factory=dict)
+    friction_std_of_shape: dict[str, float] = field(default_factory=dict)
+
+    def with_friction_std(self, deviations: Mapping[str, float]) -> JointEstimate:
+        """The estimate with standard deviations of the friction parameters.
+
+        Args:
+            deviations: deviations by name, as from `covariance`; those that come from the
+                shape constants are added.
+        """
+        whole = {
+            name: float(np.hypot(std, self.friction_std_of_shape.get(name, 0.0)))
+            for name, std in deviations.items()
+        }
+        return replace(self, friction_std=whole)
 
     @property
     def load_per_ampere(self) -> float:
@@ -250,15 +269,15 @@ def with_torque_constant(
     values, deviations = friction_from_coefficients(coefficients, covariance)
     names = fit.friction.law.parameters
     parameters = dict(zip(names, values.tolist(), strict=True))
-    return replace(
+    changed = replace(
         fit,
         torque_constant=constant,
         torque_constant_std=std,
         friction=replace(fit.friction, parameters=parameters),
-        friction_std=dict(zip(names, deviations.tolist(), strict=True)),
         covariance=covariance,
         source={**fit.source, "torque_constant": source},
     )
+    return changed.with_friction_std(dict(zip(names, deviations.tolist(), strict=True)))
 
 
 def with_stated_constant(
@@ -283,14 +302,14 @@ def with_stated_constant(
     of_constant = np.abs(fit.friction.values) * load_factor * std / constant
     own = constant * np.sqrt(np.diag(fit.covariance)[FRICTION_COEFFICIENTS])
     deviations = np.hypot(own, of_constant).tolist()
-    return replace(
+    changed = replace(
         fit,
         torque_constant=constant,
         torque_constant_std=std,
         load_factor=load_factor,
         friction=replace(fit.friction, parameters=values),
-        friction_std=dict(zip(names, deviations, strict=True)),
     )
+    return changed.with_friction_std(dict(zip(names, deviations, strict=True)))
 
 
 @dataclass(frozen=True)
