@@ -256,7 +256,17 @@ _OVERLAP = 2.0  # time on either side of a chunk that the filter needs [s]
 _LINEAR_RATE = 200.0
 """Rate from which samples are interpolated linearly and differentiated by central
 differences [Hz]; splines are used below."""
-_PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwidth
+PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwidth
+
+
+def first_bandwidth(cutoff: float, rate: float) -> float:
+    """Bandwidth of the first filter [Hz].
+
+    Args:
+        cutoff: cut-off frequency of the second filter [Hz].
+        rate: samples per second of the recording [Hz].
+    """
+    return min(WIDENING * cutoff, 0.4 * rate)
 
 
 class MotionStream:
@@ -280,7 +290,7 @@ class MotionStream:
         self.cutoff = cutoff
         self.period = period
         self.rate = 1 / period
-        self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
+        self.bandwidth = first_bandwidth(cutoff, self.rate)
         self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
         self.longest_step = max(2.5 * period, 0.25 / cutoff)
         self._edge = 0.5 / self.bandwidth  # time that is left out beside a gap [s]
@@ -367,7 +377,7 @@ class MotionStream:
                 )
             elif not even:
                 values = spline(time, values)(grid)
-            return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
+            return low_pass(values, self.period, self.bandwidth, padding=PADDING)
 
         thin = slice(int(-first) % self.stride, None, self.stride)
         before = np.searchsorted(time, grid[thin], side="right") - 1

@@ -6,14 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.identification.filtered_motion import (
+    PADDING,
+    FilteredMotion,
+    first_bandwidth,
+)
 from ur_energy_model.identification.least_squares import Prior, Solution, solve
+from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.drive_errors import FRICTION_COEFFICIENTS, LOAD_COEFFICIENT
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, FrictionBank, FrictionLaw
@@ -27,6 +33,7 @@ from ur_energy_model.model.friction_terms import (
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import scaled_parameters
+from ur_energy_model.telemetry.usable_samples import spline
 from ur_energy_model.typing import Array, Mask
 
 # Candidate friction laws of a joint, and the choice among them by held-out errors.
@@ -371,6 +378,59 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
 
 # Columns of the regression of current on load, friction and acceleration.
 
+
+class RecordedPoints(NamedTuple):
+    """Operating points of a motion at the samples of its recording, before it was thinned.
+
+    Friction changes its sign, and some laws their torque, within less than the period of a
+    thinned motion. Its values at the motion's samples would be aliased, whereas the currents
+    passed the first filter before they were thinned: at 500 Hz, LuGre's breakaway friction
+    had an error of 50 %.
+
+    Attributes:
+        point: speeds, loads and temperatures [each samples, n].
+        each: samples of the recording for each of the motion.
+        period: period of the recording [s].
+        bandwidth: bandwidth of the first filter [Hz].
+    """
+
+    point: OperatingPoint
+    each: int
+    period: float
+    bandwidth: float
+
+    @classmethod
+    def of(
+        cls, point: OperatingPoint, time: Array, cutoff: float, rate: float
+    ) -> RecordedPoints:
+        """The points of a motion, between whose samples they are interpolated.
+
+        Args:
+            point: speeds, loads and temperatures of the motion [samples, n].
+            time: its times, at an even period [samples], s.
+            cutoff: cut-off frequency of the second filter [Hz].
+            rate: samples per second of the recording [Hz].
+        """
+        each = max(1, round(rate * float(time[1] - time[0])))
+        period = float(time[1] - time[0]) / each
+        recorded = time[0] + period * np.arange(each * len(time))
+        temperature = point.temperature
+        if temperature is not None:
+            temperature = np.repeat(np.asarray(temperature), each, axis=0)
+        between = replace(
+            point,
+            speed=spline(time, point.speed)(recorded),
+            load=spline(time, point.load)(recorded),
+            temperature=temperature,
+        )
+        return cls(between, each, period, first_bandwidth(cutoff, rate))
+
+    def at_samples(self, values: Array) -> Array:
+        """Values of the points at the motion's samples [samples, n], through the first filter."""
+        filtered = low_pass(values, self.period, self.bandwidth, padding=PADDING)
+        return filtered[:: self.each]
+
+
 LOAD_COLUMN = 0  # first of the columns of one candidate; friction terms follow
 ACCELERATION = -2  # the last column but one, where the inertia is fitted
 CURRENT = -1  # the last column
@@ -434,17 +494,27 @@ class CurrentColumns:
         own = [self.width + ACCELERATION] if self._accelerations else []
         return [LOAD_COLUMN, *terms, *own, self.width + CURRENT]
 
-    def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
+    def columns(
+        self,
+        point: OperatingPoint,
+        motion: FilteredMotion,
+        recorded: RecordedPoints | None = None,
+    ) -> Array:
         """All columns of a motion [samples, n, width].
 
         Args:
             point: speeds, loads and temperatures of the motion [samples, n].
             motion: motion with accelerations and currents.
+            recorded: the same at the samples of the recording, from which the friction
+                terms of the candidates are computed; None for those of the motion.
         """
         out = np.zeros((*motion.current.shape, self.width))
         out[..., LOAD_COLUMN] = point.load / point.gear_ratio
         for (term, _), (column, shape) in self._terms.items():
-            out[..., column] = term(point, shape)
+            if recorded is None:
+                out[..., column] = term(point, shape)
+            else:
+                out[..., column] = recorded.at_samples(term(recorded.point, shape))
         if self._bank is not None:
             temperature = (
                 None if point.temperature is None else np.asarray(point.temperature)

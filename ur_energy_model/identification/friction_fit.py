@@ -32,6 +32,7 @@ from ur_energy_model.identification.friction_data import (
     WARMTH,
     CurrentColumns,
     FrictionCandidate,
+    RecordedPoints,
     SessionScales,
     candidates,
     choose,
@@ -41,7 +42,7 @@ from ur_energy_model.identification.friction_data import (
     session_scales,
 )
 from ur_energy_model.identification.friction_shape import (
-    ROUNDS,
+    MOST_ROUNDS,
     ShapeChanges,
     ShapedCandidate,
     fitted_constants,
@@ -210,7 +211,11 @@ class CurrentRegression:
         self._sessions.append((BlockedGram(), BlockedGram()))
 
     def accumulate(
-        self, motion: FilteredMotion, load: Array, narrow: ParallelFilter
+        self,
+        motion: FilteredMotion,
+        load: Array,
+        narrow: ParallelFilter,
+        rate: float | None = None,
     ) -> None:
         """Add a motion to the current session.
 
@@ -218,6 +223,8 @@ class CurrentRegression:
             motion: a stretch without gaps.
             load: torque of the motion without friction, joint side [samples, n], N m.
             narrow: filter for columns and currents.
+            rate: samples per second of the recording [Hz], with which friction terms of
+                fitted shape constants are computed; None for those of the motion.
         """
         inside = narrow.inside(motion)
         time = motion.time[inside]
@@ -235,7 +242,10 @@ class CurrentRegression:
         )
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
         period = float(time[1] - time[0])
-        columns = narrow(motion, self._columns.columns(point, motion))
+        recorded = None
+        if self._around is not None and rate is not None:
+            recorded = RecordedPoints.of(point, motion.time, narrow.cutoff, rate)
+        columns = narrow(motion, self._columns.columns(point, motion, recorded))
         rows = columns[inside] * moving[:, :, None]
         self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
         self._temperature = merged_ranges(self._temperature, motion.temperature_range)
@@ -413,9 +423,14 @@ class CurrentRegression:
     # Shape constants.
 
     @property
-    def shapes_are_fitted(self) -> bool:
-        """Whether a joint has a law whose shape constants another regression would fit."""
-        return any(self._shaped(j) is not None for j in range(self.robot.dof))
+    def has_better_shapes(self) -> bool:
+        """Whether another regression would fit better with other shape constants."""
+        for j in range(self.robot.dof):
+            if self._shaped(j) is not None:
+                changes = self._shape_changes(j, self._inertia_prior(j))
+                if changes is None or not changes.are_small:
+                    return True
+        return False
 
     def _candidates_around(
         self, around: CurrentRegression
@@ -729,7 +744,8 @@ def current_regression(
             fit.start_session()
             narrow = ParallelFilter(recording.cutoff)
             for motion, link_torque in own.link_torques(recording):
-                fit.accumulate(motion, link_torque + nominal * motion.qdd, narrow)
+                load = link_torque + nominal * motion.qdd
+                fit.accumulate(motion, load, narrow, recording.rate)
         return fit
 
     nominal = inertia.value
@@ -737,7 +753,8 @@ def current_regression(
     if inertia.unknown.any():
         nominal = inertia_with_currents(inertia, found.fit()).value
         found = accumulated(nominal)
-    if found.shapes_are_fitted:
-        for _ in range(ROUNDS):
-            found = accumulated(nominal, found)
+    for _ in range(MOST_ROUNDS):
+        if not found.has_better_shapes:
+            break
+        found = accumulated(nominal, found)
     return found

@@ -30,8 +30,13 @@ from ur_energy_model.model.friction_terms import (
 )
 from ur_energy_model.typing import Array
 
-ROUNDS = 3
-"""Regressions after the grid: two steps, and the deviations at the constants that they found."""
+MOST_ROUNDS = 7
+"""Most regressions after the grid."""
+_SMALL_STEP = 0.1  # steps of the logarithms that end the rounds, in standard deviations
+_SMALL_CHANGE = 0.01  # steps that end the rounds, too
+SHAPE_ERROR = 0.04
+"""Relative error of shape constants beyond the noise: reversals of the motion within the period of
+a thinned motion (from made-up arms at 500 Hz)."""
 _STEP = 1e-3  # relative change of a constant for the derivative
 _MARK = "_by_"
 """Beginning of the names of derivative terms, which parameters of laws do not have."""
@@ -129,11 +134,18 @@ class ShapeChanges(NamedTuple):
         added = np.sqrt(np.maximum(std[:p] ** 2 - alone**2, 0.0))
         return cls(values[p:], std[p:], added)
 
+    @property
+    def are_small(self) -> bool:
+        """Whether the steps do not matter."""
+        size = np.maximum(_SMALL_STEP * self.std, _SMALL_CHANGE)
+        return bool((np.abs(self.values) <= size).all())
+
     def in_deviations(self, estimate: JointEstimate) -> JointEstimate:
         """The estimate with the deviations of its shape constants, and what they add to others."""
         law = estimate.friction.law
         shape = estimate.friction.all_shape
-        of_shape = zip(fitted_constants(law), self.std.tolist(), strict=True)
+        relative = np.hypot(self.std, SHAPE_ERROR).tolist()
+        of_shape = zip(fitted_constants(law), relative, strict=True)
         added = zip(law.parameters, self.of_parameters.tolist(), strict=True)
         return replace(
             estimate,
