@@ -180,3 +180,14 @@ def _simulators() -> Iterator[Simulate]:
     needs_room("simulation")
     with running.Simulators() as simulators:
         yield simulators.start
+
+
+@pytest.fixture
+def package_laws() -> Iterator[None]:
+    """The friction laws that a test adds are gone after it."""
+    from ur_energy_model.model.friction import LAWS  # most tests do without it
+
+    before = dict(LAWS)
+    yield
+    LAWS.clear()
+    LAWS.update(before)

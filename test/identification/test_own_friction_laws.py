@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,22 @@ from test.contracts.surface import ur_energy
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.friction import LAWS, FrictionLaw
+from ur_energy_model.model.friction import FrictionLaw
 from ur_energy_model.model.friction_files import load_friction_laws
 from ur_energy_model.model.friction_terms import ShapeConstant
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 FILE = Path(__file__).resolve().parents[2] / "examples" / "lugre_friction.py"
-PARAMETERS = {"coulomb": 0.05, "breakaway": 0.03, "viscous": 4e-4}
-SLOW_SPEED = 0.08
+PARAMETERS = {"coulomb": 0.05, "breakaway": 0.04, "viscous": 4e-4}
+SLOW_SPEED = 0.11
 """Truth of the arm, rad/s, between two values of the grid."""
 
 
-@pytest.fixture(autouse=True)
-def lugre() -> Iterator[FrictionLaw]:
+@pytest.fixture
+def lugre(package_laws: None) -> FrictionLaw:
     """The law of the example, which only a test of this file has."""
-    before = dict(LAWS)
-    yield load_friction_laws(FILE)[0]
-    LAWS.clear()
-    LAWS.update(before)
+    return load_friction_laws(FILE)[0]
 
 
 def lugre_arm(law: FrictionLaw) -> ExactArm:
@@ -55,6 +51,7 @@ def torque_of(
     return level * np.tanh(speed / 1e-3) + values["viscous"] * 101.0 * speed
 
 
+@pytest.mark.truth
 def test_a_users_law_is_identified_estimated_and_better_than_the_straight_line(
     tmp_path: Path, lugre: FrictionLaw
 ) -> None:
@@ -74,7 +71,9 @@ def test_a_users_law_is_identified_estimated_and_better_than_the_straight_line(
         errors[law] = np.array(
             [each["rms"] for each in found["validation"][0]["current"]]
         )
-    assert (errors["lugre"] < 0.8 * errors["coulomb_viscous"]).all()
+    ratio = errors["lugre"] / errors["coulomb_viscous"]
+    assert ratio.max() < 1.0
+    assert ratio.mean() < 0.7
     for joint, size in zip(found["joints"], arm.size, strict=True):
         for name, value in PARAMETERS.items():
             error = joint["friction_parameters"][name] - value * size

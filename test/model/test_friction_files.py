@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,13 +55,7 @@ LUGRE = FrictionLaw(
 """
 
 
-@pytest.fixture(autouse=True)
-def package_laws() -> Iterator[None]:
-    """Only the package's laws are there before and after a test."""
-    before = dict(LAWS)
-    yield
-    LAWS.clear()
-    LAWS.update(before)
+pytestmark = pytest.mark.usefixtures("package_laws")
 
 
 def law_file(folder: Path, text: str = LAW, name: str = "laws.py") -> Path:
