@@ -17,13 +17,19 @@ and the viscous friction sigma2. Fit it with
 import numpy as np
 
 from ur_energy_model.model.friction import FrictionLaw
-from ur_energy_model.model.friction_terms import TERMS, ShapeConstant, Term
+from ur_energy_model.model.friction_terms import (
+    TERMS,
+    OperatingPoint,
+    Shape,
+    ShapeConstant,
+    Term,
+)
 
 
-def breakaway(point, shape):
+def breakaway(point: OperatingPoint, shape: Shape) -> np.ndarray:
     """Motor-side torque per N m of Fs - Fc, one value for each value of `point.speed`."""
     slow = np.exp(-(np.abs(point.speed / shape["slow_speed"]) ** shape["form"]))
-    return point.coulomb(shape) * slow
+    return np.asarray(point.coulomb(shape) * slow)
 
 
 LUGRE = FrictionLaw(
