@@ -16,7 +16,8 @@ def friction_laws() -> str:
     """The friction laws that `ur_energy identify --friction` takes."""
     from ur_energy_model.model.friction import LAWS
 
-    return defined("friction laws", {name: law.description for name, law in LAWS.items()})
+    laws = {name: law.description for name, law in LAWS.items()}
+    return defined("friction laws (your own ones with --friction-laws)", laws)
 
 
 def csv_layouts() -> str:
