@@ -359,9 +359,10 @@ class CurrentRegression:
                 best[name] = scored
         chosen, reason = choose({name: entry.errors for name, entry in best.items()})
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
+        if self.friction != AUTO:
+            reason = "chosen by --friction"
         if len(self.candidates) == 1:
             comparison = {}
-            reason = "chosen by --friction"
         found = best[chosen]
         known = False
         enough = self._moving_time[j] >= ENOUGH_MOTION
