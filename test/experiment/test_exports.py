@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from test.energy.known_arm import known_model
 from test.optimization.hand_made import ROBOT, hand_made_cycle, sampled
 from test.trajectory.conftest import random_trajectory
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.experiment.cycle_exports import (
+    FRONT,
     PREDICTION,
     PROGRAM,
+    SET_POINTS,
+    TRAJECTORY,
     export_cycle,
 )
 from ur_energy_model.experiment.motion_process import urscript
-from ur_energy_model.optimization.cycle import motion_of
+from ur_energy_model.optimization.cycle import motion_of, recorded_stretches
+from ur_energy_model.optimization.power_front import FrontPoint, Peak, PowerFront
 from ur_energy_model.simulation.arm_commands import ProgramState
 from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
@@ -93,3 +99,35 @@ def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:
     for stretch in OPTIMIZED.stretches:
         nearest = min(np.abs(target - stretch.plan.q[-1]).max() for target in targets)
         assert nearest < 1e-3
+
+
+def test_the_points_of_a_front_are_written_as_the_cycle_is(tmp_path: Path) -> None:
+    """Also over the files of a front with more points."""
+    quick = FrontPoint(
+        recorded_stretches(OPTIMIZED.cycle), Peak(9.0, 9.0, 9.0, (8.0, 9.0))
+    )
+    slow = replace(quick, stretches=OPTIMIZED.stretches)
+    front = PowerFront(quick.predicted, (quick, slow, quick))
+    export_cycle(replace(OPTIMIZED, power_front=front), ROBOT, tmp_path)
+    front = replace(front, points=(quick, slow))
+    files = export_cycle(replace(OPTIMIZED, power_front=front), ROBOT, tmp_path)
+    assert tmp_path / FRONT in files
+    names = {PREDICTION, SET_POINTS, TRAJECTORY}
+    assert not any((tmp_path / FRONT / "point_3" / name).exists() for name in names)
+    for number, point in enumerate(front.points, 1):
+        folder = tmp_path / FRONT / f"point_{number}"
+        assert {path.name for path in folder.iterdir()} == names
+        motion = motion_of("hand", point.stretches)
+        truth = predict_energy(MODEL, Plan(*sampled(motion)))
+        plan = read_plan(folder / PREDICTION, ROBOT.joint_names)
+        again = predict_energy(MODEL, plan)
+        assert again.total == pytest.approx(truth.total, rel=1e-4)
+        assert again.peak_power == pytest.approx(truth.peak_power, rel=1e-3)
+        set_points = read_plan(folder / SET_POINTS, ROBOT.joint_names)
+        np.testing.assert_allclose(set_points.q, plan.q, atol=1e-6)
+        message = yaml.safe_load((folder / TRAJECTORY).read_text())
+        assert message["joint_names"] == [*ROBOT.joint_names]
+        last = message["points"][-1]
+        end = last["time_from_start"]
+        assert end["sec"] + 1e-9 * end["nanosec"] == pytest.approx(motion.duration)
+        np.testing.assert_allclose(last["positions"], plan.q[-1], atol=1e-6)

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The front of energy against peak power: its points, its ends, its files and its picture."""
+"""The front of energy against peak power: its points, its ends and its picture."""
 
 from __future__ import annotations
 
@@ -25,18 +25,12 @@ from test.energy.work_cycles import (
     pick_and_place,
     recorded,
 )
+from test.optimization.hand_made import sampled
 from ur_energy_model.energy.prediction import PlanPowers, predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.cycle_exports import (
-    FRONT,
-    PREDICTION,
-    SET_POINTS,
-    TRAJECTORY,
-    export_cycle,
-)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.optimization.cycle import OptimizationOptions
+from ur_energy_model.optimization.cycle import OptimizationOptions, motion_of
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.page import front_chart, front_table
@@ -44,12 +38,12 @@ from ur_energy_model.optimization.path import PathLimits
 from ur_energy_model.optimization.plan_optimization import optimize_plan
 from ur_energy_model.optimization.power_front import (
     PEAK_WINDOW,
+    FrontPoint,
     PowerFront,
     window_means,
 )
 from ur_energy_model.trajectory.motions import Chain, move
 from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.trajectory.plan_file import read_plan
 from ur_energy_model.typing import Array
 
 TEMPERATURE = np.full(6, 32.0)
@@ -86,15 +80,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> OptimizedCycle:
     return front_of(folder, there_and_back(), options)[0]
 
 
-@pytest.fixture(scope="module")
-def files(found: OptimizedCycle, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("written")
-    stale = folder / FRONT / "point_9"
-    stale.mkdir(parents=True)
-    (stale / PREDICTION).write_text("of a front with more points")
-    export_cycle(found, ROBOT, folder)
-    assert not (stale / PREDICTION).exists()
-    return folder / FRONT
+def plan_of(point: FrontPoint) -> Plan:
+    """The set points of a cycle at the controller's rate."""
+    motion = motion_of("front", point.stretches)
+    return Plan(*sampled(motion))
 
 
 def front_in(found: OptimizedCycle) -> PowerFront:
@@ -123,33 +112,22 @@ def own_window_peak(plan: Plan) -> float:
     return float(np.convolve(power, np.full(width, 1.0 / width), "valid").max())
 
 
-def test_energy_and_peaks_are_those_of_the_written_motions(
-    found: OptimizedCycle, files: Path
-) -> None:
+def test_energy_and_peaks_are_those_of_the_motions(found: OptimizedCycle) -> None:
     front = front_in(found)
     assert len(front.points) == POINTS
     require_front(front)
-    for number, point in enumerate(front.points, 1):
-        folder = files / f"point_{number}"
-        assert {path.name for path in folder.iterdir()} == {
-            PREDICTION,
-            SET_POINTS,
-            TRAJECTORY,
-        }
-        plan = read_plan(folder / PREDICTION, ROBOT.joint_names)
+    for point in front.points:
+        plan = plan_of(point)
         truth = predict_energy(arm_model(), plan, temperature=TEMPERATURE)
         stated = point.predicted
         assert plan.duration == pytest.approx(found.duration, abs=1e-6)
         assert stated.energy == pytest.approx(truth.total, rel=2e-3)
         assert stated.peak_power == pytest.approx(truth.peak_power, rel=0.01)
         assert stated.window_peak_power == pytest.approx(own_window_peak(plan), rel=0.01)
-        assert read_plan(folder / SET_POINTS, ROBOT.joint_names).q == pytest.approx(
-            plan.q, abs=1e-6
-        )
 
 
 def test_the_ends_are_the_least_energy_and_a_lower_peak_within_the_same_limits(
-    found: OptimizedCycle, files: Path
+    found: OptimizedCycle,
 ) -> None:
     front = front_in(found)
     first = front.points[0].predicted
@@ -158,9 +136,8 @@ def test_the_ends_are_the_least_energy_and_a_lower_peak_within_the_same_limits(
     assert first.energy < front.recorded.energy
     assert last.peak_power < 0.9 * first.peak_power
     way = PLACE + LIFT - PICK
-    for number in range(1, POINTS + 1):
-        plan = read_plan(files / f"point_{number}" / PREDICTION, ROBOT.joint_names)
-        _, q, qd, qdd = plan.sampled()
+    for point in front.points:
+        _, q, qd, qdd = plan_of(point).sampled()
         share = (q - PICK) @ way / np.sum(way**2)
         np.testing.assert_allclose(q, PICK + share[:, None] * way, atol=1e-3)
         assert share.min() == pytest.approx(0.0, abs=1e-3)
