@@ -7,7 +7,8 @@ Real arms: every recording kept beside the checkout against every other one of a
 its type. Simulated arms: one session fitted, three other sessions judged. Currents are
 predicted from motion, energies from measured currents and speeds. The others: a
 regression of twenty lines, base parameters (figaroh's where it is installed, else plain
-least squares), three coefficients of power, ridge regression, and EcBot's regressions;
+least squares), three coefficients of power, ridge regression, EcBot's regressions, and the
+one-parameter electrical model of Petrichenko et al., which takes power from the motion;
 where another arm is judged, what is known without any model of an arm: generic models and
 untrained constants.
 """

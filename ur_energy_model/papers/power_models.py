@@ -1,18 +1,21 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Power models of two papers, beside the physical one: EcBot's, and motors of a catalogue.
+"""Power models of three papers, beside the physical one.
 
 EcBot (Heredia et al., eq. 13-21) fits all 4n + 1 coefficients of the power freely, which
 overfits short recordings. Clochiatti et al. 2024, eq. 23, take the constants of the motors
-from a catalogue and fit nothing.
+from a catalogue and fit nothing. Petrichenko et al. 2024, arXiv 2411.03194, eq. 7, fit one
+parameter beside the standby power, for all joints together, and need no currents.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ur_energy_model.errors import InputError
+from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.least_squares import Prior
 from ur_energy_model.identification.power_structures import (
     EXACT,
@@ -116,3 +119,54 @@ CATALOGUE = PowerModel(
     structure=_catalogue,
     fits_motors=False,
 )
+
+
+class SingleParameter(NamedTuple):
+    """The one-parameter electrical model of Petrichenko et al. 2024, arXiv 2411.03194, eq. 7.
+
+    The power at the supply is
+
+        torque . speed + loss * torque . torque + overhead,
+
+    with the torque of links and payload by inverse dynamics, without friction and rotors
+    (eq. 1), the torque of a motor proportional to its current (eq. 2), and the copper loss
+    R i^2 (eq. 5). The paper assumes that R / k_t^2 is the same for all joints and that the
+    back-EMF constants are the torque constants.
+
+    Attributes:
+        loss: R / k_t^2 of all joints, joint side [W/(N m)^2].
+        overhead: constant power [W].
+    """
+
+    loss: float
+    overhead: float
+
+    @classmethod
+    def fitted(cls, torque: Array, qd: Array, power: Array) -> SingleParameter:
+        """Loss and overhead by least squares; samples that are not finite are left out.
+
+        Args:
+            torque: torques of links and payload [samples, n], N m.
+            qd: joint speeds [samples, n], rad/s.
+            power: measured power at the supply [samples], W.
+
+        Raises:
+            IdentificationError: no sample is finite.
+        """
+        mechanical = (torque * qd).sum(axis=1)
+        squares = np.square(torque).sum(axis=1)
+        rest = power - mechanical
+        good = np.isfinite(rest) & np.isfinite(squares)
+        if not good.any():
+            raise IdentificationError(
+                "no sample has finite torques, speeds and power; record the bus power"
+            )
+        columns = np.column_stack([squares[good], np.ones(np.count_nonzero(good))])
+        loss, overhead = np.linalg.lstsq(columns, rest[good], rcond=None)[0].tolist()
+        return cls(loss, overhead)
+
+    def power(self, torque: Array, qd: Array) -> Array:
+        """Power at the supply [samples], W, for torques, N m, and speeds, rad/s, [samples, n]."""
+        mechanical = (torque * qd).sum(axis=1)
+        squares = np.square(torque).sum(axis=1)
+        return np.asarray(mechanical + self.loss * squares + self.overhead)

@@ -27,6 +27,7 @@ from test.benchmarks.peers.methods import (
     SOLVERS,
     CurrentMethod,
     current_methods,
+    link_torque,
     solve,
 )
 from test.benchmarks.peers.recordings import (
@@ -49,6 +50,7 @@ from ur_energy_model.identification.power_structures import STANDBY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.papers.power_models import SingleParameter
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.typing import Array
@@ -59,6 +61,8 @@ GENERIC_FILE = "generic, constants not stated"
 UNTRAINED = "untrained constants"
 """Without a model of any arm: our generic models with the torque constants that the controller
 states and without, and standby power, copper losses and conversion by the robot file."""
+ONE_PARAMETER = "one parameter"
+"""Petrichenko et al. 2024, arXiv 2411.03194, eq. 7: from the motion, without currents."""
 UNTRAINED_COEFFICIENTS = np.array([STANDBY[0], 1.0, 1.0])
 """Of 1, sum R i^2 and sum k_t N qd i."""
 SAME_SESSION = "simulated, same session"
@@ -118,6 +122,7 @@ def compare(bags: list[Bag], folder: Path) -> Results:
             )
         for name in POWERS:
             _judge_power(name, train, judged, results)
+        _judge_single_parameter(train, judged, results)
         for pair in judged:
             if pair.group in (ANOTHER_REAL, ANOTHER_SIMULATED):
                 _judge_without_any(pair, folder, results)
@@ -319,6 +324,22 @@ def _judge_power(name: str, train: Bag, judged: Iterable[Pair], results: Results
         rows = recorded(pair.judged).supply
         if rows is not None:
             _judge_powers(name, POWERS[name](rows, robot) @ found, pair, results)
+
+
+def _judge_single_parameter(train: Bag, judged: Iterable[Pair], results: Results) -> None:
+    """The power by the torque of the links and one electrical parameter, without currents."""
+    fitted = recorded(train).supply
+    if fitted is None or not recorded(train).parts:
+        return
+    begin = perf_counter()
+    torque = link_torque(recorded(train), fitted)
+    model = SingleParameter.fitted(torque, fitted.qd, fitted.power)
+    results.seconds[f"{ONE_PARAMETER}, power"].append(perf_counter() - begin)
+    for pair in judged:
+        seen = recorded(pair.judged)
+        if seen.supply is not None and seen.parts:
+            modelled = model.power(link_torque(seen, seen.supply), seen.supply.qd)
+            _judge_powers(ONE_PARAMETER, modelled, pair, results)
 
 
 def _judge_powers(name: str, modelled: Array, pair: Pair, results: Results) -> None:

@@ -296,6 +296,19 @@ def joint_columns(rows: PowerRows, robot: RobotDescription) -> Array:
     return ecbot_columns(rows, robot)[:, : 2 * robot.dof + 1]
 
 
+def link_torque(recording: Recorded, rows: PowerRows) -> Array:
+    """Torque of links and payload at samples of the supply [samples, n], N m.
+
+    It is interpolated between the filtered motions; before, between and after them the
+    arm stands still.
+    """
+    time = np.concatenate([part.motion.time for part in recording.parts])
+    torque = np.concatenate([part.link_torque for part in recording.parts])
+    order = np.argsort(time, kind="stable")
+    columns = [np.interp(rows.time, time[order], each[order]) for each in torque.T]
+    return np.stack(columns, axis=1)
+
+
 POWERS = {
     "three coefficients": three_columns,
     "ridge": joint_columns,
