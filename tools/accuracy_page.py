@@ -124,16 +124,17 @@ that the arm's motion does not separate have wide intervals.
 ## Comparison with other methods
 
 `python -m test.benchmarks peers` fits each recording, and each
-[session](simulation/simulated_arm.md#the-arm) of simulated arms, in turn and evaluates the model on the others of arms of that type. The other
-methods are ordinary least squares: *least squares* predicts each joint's current from its
-acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *six terms*
-is the [null model](how_it_works.md#what-changes-from-day-to-day) of currents; *base
-parameters* (by figaroh if it is installed) uses the regressor of the whole arm; *three
-coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of
-current and of power (4n+1 coefficients); *one parameter* (Petrichenko et al. 2024, arXiv
-2411.03194, eq. 7) predicts power from the motion alone, without currents: τ·q̇ plus a constant plus
-τ·τ times one R/k_t² for all joints, where τ is the torque of links and payload without friction.
-They use the mounting, the payload and the filters that this package has estimated.
+[session](simulation/simulated_arm.md#the-arm) of simulated arms, in turn and evaluates the model
+on the others of arms of that type. The other methods are ordinary least squares: *least squares*
+predicts each joint's current from its acceleration, speed, tanh of the speed, the torque of the
+nominal links and a constant; *six terms* is the [null
+model](how_it_works.md#what-changes-from-day-to-day) of currents; *base parameters* (by figaroh if
+it is installed) uses the regressor of the whole arm; *three coefficients* predicts power from 1,
+sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of current and of power (4n+1
+coefficients); *one parameter* (Petrichenko et al. 2024, arXiv 2411.03194, eq. 7) predicts power
+from the motion alone, without currents: τ·q̇ plus a constant plus τ·τ times one R/k_t² for all
+joints, neither negative, where τ is the torque of links and payload without friction. They use the
+mounting, the payload and the filters that this package has estimated.
 
 Energy at the supply is the sum of the modelled parts, not the measured total. Every method takes
 the standby power of the evaluated session from its bus power: the other methods as the mean over

@@ -90,6 +90,15 @@ def test_the_single_parameter_needs_samples_and_ignores_those_that_are_not_finit
         SingleParameter.fitted(torque, qd, np.full_like(power, np.nan))
 
 
+def test_friction_that_the_single_parameter_lacks_does_not_make_it_negative() -> None:
+    torque, qd, power = samples_of_a_single_parameter(0.0, 30.0)
+    found = SingleParameter.fitted(
+        torque, qd, power - 0.01 * np.square(torque).sum(axis=1)
+    )
+    assert found.loss == 0.0
+    assert found.overhead > 0.0
+
+
 def test_one_pose_shows_the_sum_of_overhead_and_loss() -> None:
     torque, qd, power = samples_of_a_single_parameter(0.01, 30.0)
     pose = np.tile(torque[0], (100, 1))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.least_squares import Prior
@@ -145,6 +146,9 @@ class SingleParameter(NamedTuple):
     def fitted(cls, torque: Array, qd: Array, power: Array) -> SingleParameter:
         """Loss and overhead by least squares; samples that are not finite are left out.
 
+        Neither is negative, as the paper's resistance and constants are not: friction,
+        which the model lacks, makes ordinary least squares negative on moving arms.
+
         Args:
             torque: torques of links and payload [samples, n], N m.
             qd: joint speeds [samples, n], rad/s.
@@ -162,7 +166,7 @@ class SingleParameter(NamedTuple):
                 "no sample has finite torques, speeds and power; record the bus power"
             )
         columns = np.column_stack([squares[good], np.ones(np.count_nonzero(good))])
-        loss, overhead = np.linalg.lstsq(columns, rest[good], rcond=None)[0].tolist()
+        loss, overhead = nnls(columns, rest[good])[0].tolist()
         return cls(loss, overhead)
 
     def power(self, torque: Array, qd: Array) -> Array:
