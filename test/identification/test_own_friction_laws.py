@@ -80,15 +80,29 @@ def test_a_users_law_is_identified_estimated_and_better_than_the_straight_line(
             assert abs(error) < 3.5 * joint["friction_std_this_session"][name]
         error = joint["friction_shape"]["slow_speed"] - SLOW_SPEED
         assert abs(error) < 3.5 * joint["friction_shape_std"]["slow_speed"]
-    # The friction energies of the estimator are those of the formula.
+    # Predicted currents and the estimator's friction energies are those of the formula.
     estimated = ur_energy(
         "estimate", model, bags[1], "--friction-laws", FILE, "--json"
     ).json
     telemetry = read_bag(bags[1])
     speed = telemetry["actual_qd"]
-    for j, joint in enumerate(load_model(model).joints):
+    arm_model = load_model(model)
+    motion = (telemetry["actual_q"], speed, telemetry["target_qdd"])
+    predicted = arm_model.predict(*motion, std=False)
+    bus = arm_model.bus
+    power = np.full(len(speed), bus.standby)
+    load = arm_model.dynamics().inverse_dynamics(*motion)
+    for j, joint in enumerate(arm_model.joints):
         slow_speed = joint.friction.shape["slow_speed"]
         torque = torque_of(dict(joint.friction.parameters), speed[:, j], slow_speed)
+        whole = load[:, j] + joint.inertia * motion[2][:, j]
+        current = (joint.load_factor * whole / 101.0 + torque) / joint.torque_constant
+        fast = np.abs(speed[:, j]) > 0.1  # beyond the travel in which friction reverses
+        np.testing.assert_allclose(predicted.current[fast, j], current[fast], atol=0.02)
+        motor_speed = 101.0 * speed[:, j]
+        power += joint.winding_resistance * current**2
+        power += joint.back_emf_constant * motor_speed * current
+        power += bus.driver[j] * np.abs(current) + bus.drag * np.abs(motor_speed)
         energy = np.trapezoid(101.0 * torque * speed[:, j], telemetry.time)
         # The friction of the recording's session differs a little from the identified one.
         assert estimated["joints"][j]["friction_energy"] == pytest.approx(
