@@ -35,7 +35,7 @@ $(BIN)/python:
 	  $(PYTHON) -m pip install -q --target build/virtualenv virtualenv && \
 	  PYTHONPATH=build/virtualenv $(PYTHON) -m virtualenv -q $(VENV); }
 
-$(VENV)/.requirements: requirements.txt requirements-dev.txt requirements-docs.txt constraints.txt | $(BIN)/python
+$(VENV)/.requirements: requirements.txt requirements-dev.txt constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
 	  -r requirements.txt -r requirements-dev.txt
 	@touch $@
@@ -110,7 +110,12 @@ servers:
 	npm install --prefix build/npm --no-audit --no-fund --no-save $(NPM_PACKAGES)
 
 # Warnings are errors: a broken link or a page in no index fails the build.
-docs: setup
+$(VENV)/.requirements-docs: requirements-docs.txt constraints.txt $(VENV)/.requirements
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt \
+	  -r requirements-docs.txt
+	@touch $@
+
+docs: setup $(VENV)/.requirements-docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 
 clean:
