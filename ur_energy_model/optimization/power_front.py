@@ -42,7 +42,7 @@ PEAK_WINDOW = 0.1
 """Time over which power is averaged for the window peak power [s]: some cycles of a power supply's
 control, and short beside a move, so that the measured power's noise hardly raises it."""
 PEAK_ERROR = 0.14
-"""Relative error of the predicted window peak power above standby (RMS), by a model of the same arm.
+"""Relative error of the predicted window peak power above standby (RMS), by the same arm's model.
 In stretches of 2 s it was 0.13 (a UR5e on another day than that of its model) and 0.14 (a UR3e in
 the recording of its model)."""
 CLOSE = 0.005
