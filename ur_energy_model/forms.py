@@ -198,6 +198,17 @@ def _any_keys(tree: YamlTree) -> dict[str, object]:
     return {name: child.plain() for name, child in tree.mapping().items()}
 
 
+def _notes(tree: YamlTree) -> dict[str, object]:
+    """A mapping with plain values; None for a number that is not finite."""
+    return {name: child.plain(finite=False) for name, child in tree.mapping().items()}
+
+
+NOTES = Plain(_notes, "mapping with any keys")
+"""Figures that are shown and not computed with; no number, such as no limit, is null.
+
+Files of earlier versions may have infinity in its place.
+"""
+
 ANY_KEYS = Plain(_any_keys, "mapping with any keys")
 """A mapping that this package writes for people and other programs."""
 

@@ -168,14 +168,21 @@ class YamlTree:
             raise self._wrong("must be a whole number")
         return value
 
-    def plain(self) -> Any:
-        """Whole subtree as dicts, lists and plain values."""
+    def plain(self, *, finite: bool = True) -> Any:
+        """Whole subtree as dicts, lists and plain values.
+
+        Args:
+            finite: whether a number that is not finite is refused; else it is None.
+        """
         if isinstance(self.node.value, tuple):
-            return {name: child.plain() for name, child in self.mapping().items()}
+            children = self.mapping().items()
+            return {name: child.plain(finite=finite) for name, child in children}
         if isinstance(self.node.value, list):
-            return [child.plain() for child in self.items()]
+            return [child.plain(finite=finite) for child in self.items()]
         value = self._meaning()
         if isinstance(value, float) and not math.isfinite(value):
+            if not finite:
+                return None
             raise self._wrong("is not a finite number")
         return value
 

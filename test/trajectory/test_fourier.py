@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,3 +50,14 @@ def test_damaged_files_name_the_key(tmp_path):
             load_trajectory(path)
         assert re.fullmatch(rf"line \d+(: {key})?", str(refused.value.field))
         assert key in str(refused.value)
+
+
+def test_no_limit_is_null_and_infinity_of_earlier_files_is_no_limit(tmp_path):
+    path = tmp_path / "t.yaml"
+    design = {"tool_speed_limit": float("inf"), "clearance": 0.1}
+    save_trajectory(path, replace(random_trajectory(), design=design))
+    assert "tool_speed_limit: null" in path.read_text()
+    expected = {"tool_speed_limit": None, "clearance": 0.1}
+    assert load_trajectory(path).design == expected
+    path.write_text(path.read_text().replace("null", ".inf"))
+    assert load_trajectory(path).design == expected

@@ -118,7 +118,7 @@ def _safe_sinusoids(
         MotionRefusedError: no motion passes the checks.
     """
     robot = session.robot
-    home, width = _open_position(robot)
+    home, width = open_position(robot)
     largest = np.full(robot.dof, width)
 
     def sinusoids(seed: int) -> RepeatedMotion:
@@ -136,7 +136,7 @@ def _safe_sinusoids(
     return session.first_safe(sinusoids, seed)
 
 
-def _open_position(robot: RobotDescription) -> tuple[Array, float]:
+def open_position(robot: RobotDescription) -> tuple[Array, float]:
     """Centre [n] and largest amplitude of the sinusoids, rad.
 
     For arms other than UR's the centre is the position with most clearance in its

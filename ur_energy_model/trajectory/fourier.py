@@ -28,7 +28,7 @@ from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
 from ur_energy_model.formats import Found, Key, Section
 from ur_energy_model.forms import (
-    ANY_KEYS,
+    NOTES,
     TEXT,
     Constant,
     Number,
@@ -205,7 +205,7 @@ TRAJECTORY = Section(
         Key("b", Numbers(_COEFFICIENT, ("n", "l")), "coefficients of minus the cosines"),
         Key(
             "design",
-            ANY_KEYS,
+            NOTES,
             "parameters and checks of the design; null for no limit",
             default={},
         ),
