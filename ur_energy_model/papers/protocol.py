@@ -130,7 +130,8 @@ Mount = Callable[[float], None]
 """Mounts a payload of a mass [kg]; 0 takes the payload off."""
 VERDICT = "verdict.json"  # outcome in the output folder
 PICTURES = "pictures"  # folder of the pictures in the output folder
-_QUICK_SECONDS = 10.0  # time limit of a design in a quick run [s]
+_QUICK_STARTS = 2  # descents of each process in the design of a quick run
+_QUICK_SECONDS = 120.0  # time limit of this design, for a busy machine [s]
 _SLOWER = 0.3  # part by which each further trajectory of a quick run has a longer period
 _ATTEMPTS = 100  # seeds that are tried for a motion that passes every check
 _SEED_STEP = 1000  # step from the seed of one attempt to the next seed
@@ -246,10 +247,12 @@ class ProtocolRun:
                 wanted, population=population, binary=binary, progress=self.progress
             )
         else:
-            limit = self.design_seconds
-            if self.quick:
-                limit = min(limit, _QUICK_SECONDS)
-            design = design_trajectory(wanted, time_limit=limit, progress=self.progress)
+            design = design_trajectory(
+                wanted,
+                time_limit=_QUICK_SECONDS if self.quick else self.design_seconds,
+                starts=_QUICK_STARTS if self.quick else None,
+                progress=self.progress,
+            )
         save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
         return design
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.model.arm_shape import with_shape
@@ -99,15 +100,20 @@ class SimulatedCell:
 
         Returns:
             Result with the joint temperatures before and after, and the following error.
+
+        Raises:
+            MotionRefusedError: the arm stopped, such as one that is too weak for its links.
         """
         motion = plan.trajectory
         self._approach(motion)
+        self._require_moving()
         if plan.warm_up > 0:
             repetitions = max(1, round(plan.warm_up / motion.period))
             self._follow(motion.repeated(repetitions), "warming up")
             self._approach(motion)
         before = np.array(self.arm.outputs["joint_temperatures"])
         samples, error = self._record(motion, bag)
+        self._require_moving()
         after = np.array(self.arm.outputs["joint_temperatures"])
         return ExecutionResult(
             completed=True,
@@ -116,6 +122,18 @@ class SimulatedCell:
             status=RecorderStatus(samples=samples),
             following_error=error,
             temperatures=np.stack([before, after]),
+        )
+
+    def _require_moving(self) -> None:
+        """Refuse a run in which the arm stopped."""
+        reason = self.arm.stop_reason
+        if reason is None:
+            return
+        hint = ""
+        if not np.isfinite(self._robot.max_torque).all():
+            hint = "; the robot file has no limits.torque, and the assumed ones may be too low"
+        raise MotionRefusedError(
+            f"the simulated {self._robot.name} stopped: {reason}{hint}"
         )
 
     def mount(self, mass: float) -> None:

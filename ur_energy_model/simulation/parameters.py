@@ -15,6 +15,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.typing import Array, Indices
@@ -438,11 +439,24 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
 def joint_sizes(robot: RobotDescription) -> Array:
     """Rated torque of each joint [n], N m; assumed where the type's is unknown.
 
+    A joint that could not hold its links with the assumed torque has more of it.
+
     Args:
         robot: the arm's type.
     """
+    is_known = np.isfinite(robot.max_torque)
+    if is_known.all():
+        return robot.max_torque
     assumed = constants()["motor"]["assumed_max_torque"]
-    return np.where(np.isfinite(robot.max_torque), robot.max_torque, assumed)
+    random = np.random.default_rng(0)
+    q = random.uniform(-np.pi, np.pi, (_HELD_POSITIONS, robot.dof))
+    held = np.abs(ArmDynamics(robot).gravity_torque(q)).max(axis=0)
+    enough = np.where(held < assumed, assumed, _HOLDING * held)
+    return np.where(is_known, robot.max_torque, enough)
+
+
+_HELD_POSITIONS = 500  # positions at which links are held for the assumed torque
+_HOLDING = 2.0  # rated torque of a joint over the torque that holds its links
 
 
 def closest_sizes(torque: Array, sizes: ArrayLike) -> Indices:
