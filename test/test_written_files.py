@@ -217,6 +217,7 @@ WRITERS: dict[str, tuple[tuple[object, ...], ...]] = {
     ),
     "optimize": (
         ("optimize", MODEL, WORK, "-o", "cheaper", "--html", "cheaper.html"),
+        ("optimize", MODEL, WORK, "--pareto", "--pareto-points", "3", "-o", "front"),
     ),
     "excite": (
         ("excite", "--robot", "ur5e", *GENETIC, "-o", "designed.yaml"),

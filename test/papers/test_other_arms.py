@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import yaml
 
+from test.contracts.surface import ur_energy
 from test.model.other_arms import SEVEN_AXES, SIX_AXES
+from test.test_written_files import READERS
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design_problem import limits_of
 from ur_energy_model.experiment.limits import check
@@ -106,6 +108,8 @@ def test_every_protocol_runs(path: Path, protocol: str, tmp_path: Path) -> None:
         if file.exists():
             trajectory = load_trajectory(file)
             assert trajectory.robot_file == str(path)
+    for written in sorted(file for file in folder.rglob("*") if file.is_file()):
+        assert READERS[written.suffix](written) is not None
     rows = {row.key: row for row in outcome.rows}
     if protocol == "s1":
         assert np.all(np.asarray(rows["condition_recorded"].here) < 500)
@@ -113,6 +117,13 @@ def test_every_protocol_runs(path: Path, protocol: str, tmp_path: Path) -> None:
     if protocol == "s4":
         assert rows["payload_ratio"].here == pytest.approx(1.0, abs=0.05)
         assert np.min(rows["other_general_r2"].here) > 0.97
+        bag = folder / "general_unloaded"
+        estimated = ur_energy("estimate", folder / "model.yaml", bag, "--json").json
+        assert len(estimated["joints"]) == robot.dof
+        refused = ur_energy("estimate", bag)  # there is no generic model of it
+        assert refused.code == 1
+        lines = [line for line in refused.err.splitlines() if line[-3:] != "..."]
+        assert len(lines) == 1
 
 
 @pytest.mark.truth
