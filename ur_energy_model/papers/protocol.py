@@ -206,7 +206,9 @@ class ProtocolRun:
         """Find the shape of the arm once, with a warning where parts of it are a guess."""
         self.robot = with_shape(self.robot)
         if self.robot.shape is not None:
-            self.warnings += self.robot.shape.remarks
+            for remark in self.robot.shape.remarks:
+                if remark not in self.warnings:  # of a copy of the run
+                    self.warnings.append(remark)
 
     @property
     def limits(self) -> SafetyLimits:

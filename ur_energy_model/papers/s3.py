@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
@@ -121,7 +122,8 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     runs = _pick_and_place(session)
     for name, tracking in runs.items():
         rows += _error_rows(paper, name, tracking)
-    _draw_tracking(session, runs)
+    if runs:
+        _draw_tracking(session, runs)
     return session.finish(paper, rows)
 
 
@@ -364,6 +366,10 @@ def _pick_and_place(session: ProtocolRun) -> dict[str, Tracking]:
     Args:
         session: the run.
 
+    Returns:
+        The runs; an arm that the controller of the slides cannot move lacks some, with a
+        warning.
+
     Raises:
         UrEnergyError: the motion cannot be run.
     """
@@ -381,7 +387,14 @@ def _pick_and_place(session: ProtocolRun) -> dict[str, Tracking]:
         ("without static friction", True),
     ):
         arm = session.another.make(replace(options, viscous_only=viscous_only))
-        bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
+        try:
+            bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
+        except MotionRefusedError as error:
+            session.warnings.append(
+                f"pick and place {name} left out, the gains of the slides are for a UR5: "
+                f"{error}"
+            )
+            continue
         runs[name] = Tracking.of(bag)
     return runs
 
