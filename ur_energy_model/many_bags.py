@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from ur_energy_model.errors import UrEnergyError, one_line
-from ur_energy_model.processes import ChildProcess, single_threaded_children
+from ur_energy_model.processes import (
+    ChildProcess,
+    deaf_children,
+    single_threaded_children,
+)
 from ur_energy_model.typing import ClosedOnExit, Progress
 
 Result = TypeVar("Result")
@@ -284,7 +288,9 @@ class _Worker:
         self.task: _Task | None = None
         self.future: Future[BagResult[Any]] | None = None
         self._children = _Children()
-        self._executor = ProcessPoolExecutor(1, mp_context=self._children)
+        # Its semaphores start the process that removes them, which is like a child.
+        with deaf_children():
+            self._executor = ProcessPoolExecutor(1, mp_context=self._children)
 
     def begin(self, task: _Task) -> None:
         """Begin a task."""

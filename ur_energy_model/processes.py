@@ -58,7 +58,7 @@ class ChildProcess(SpawnProcess):
 
     def start(self) -> None:
         """Start it; a request to end the program waits until it has started."""
-        with _deaf_children():
+        with deaf_children():
             _run_in_starter(super().start)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -147,7 +147,7 @@ def start_main(
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
+def deaf_children() -> Iterator[None]:
     """Processes that start in the block have SIGINT and SIGHUP blocked; requests to end wait.
 
     Otherwise a child that is interrupted during its imports, or during its start by the

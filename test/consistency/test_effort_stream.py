@@ -169,7 +169,8 @@ def without_column(telemetry: Telemetry, name: str) -> Telemetry:
 def test_a_driver_that_publishes_zeros_has_no_efforts(stated: StatedUnit) -> None:
     stream = EffortStream(MODEL, ROBOT, stated)
     assert {field_of(part) for part in passed(stream, driver(5.0, "mock"))} == {None}
-    assert "not used yet" in stream.words
+    assert stream.unit is None
+    assert (stream.problem is not None) == (stated != "auto")
 
 
 def test_where_efforts_are_required_samples_wait_for_the_decision() -> None:

@@ -58,6 +58,11 @@ def working(seconds: float) -> Telemetry:
     return changed(telemetry, actual_current=powers.current)
 
 
+_REST = np.zeros((1, ROBOT.dof))
+RESTING = known_model().predict(_REST, _REST, _REST).current[0]
+"""Currents that hold the known arm where drivers of these tests have it [n], A."""
+
+
 def start(cell: Cell, model: Path, **parameters: Any) -> EstimatorNode:
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     given = {
@@ -158,7 +163,7 @@ def test_losses_the_absence_of_a_driver_and_energies(
     assert "which /driver should publish" in silent["message"]
     for k in range(COUNT):
         if k % 10 != 5:
-            first.publish(START + k * PERIOD)
+            first.publish(START + k * PERIOD, effort=RESTING.tolist())
     source(cell, lambda each: accounted(each) == COUNT, "the samples")
     first.close()
     before = energy_of(node)

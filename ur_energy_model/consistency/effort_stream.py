@@ -93,6 +93,7 @@ class EffortStream:
         self._compares = True
         self._begun: float | None = None  # time of the first sample with efforts [s]
         self._any_effort = False  # a driver without efforts publishes zeros
+        self._only_zeros = False  # known well enough, where a unit is stated
         self._waiting: list[Telemetry] = []
         self._held: deque[Telemetry] = deque()
 
@@ -119,6 +120,7 @@ class EffortStream:
         self._any_effort = self._any_effort or bool(batch[EFFORT].any())
         if self._stated != "auto" and self.contradiction is None:
             confirmed = batch.time[-1] - self._begun >= LEAST_EVIDENCE
+            self._only_zeros = confirmed and not self._any_effort
             self.unit = self._stated if confirmed and self._any_effort else None
         if self.unit is None and self._required:
             self._hold(batch)
@@ -144,6 +146,8 @@ class EffortStream:
         """Why efforts are not used although they are known well enough; None otherwise."""
         if self.contradiction is not None:
             return self.contradiction.words()
+        if self._only_zeros:
+            return "all of them are zero, as those of a driver that measures none"
         if self.verdict is None or self._stated != "auto" or self.unit is not None:
             return None
         meaning = self.verdict.meaning
