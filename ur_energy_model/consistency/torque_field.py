@@ -124,10 +124,10 @@ class TorqueContent:
         if self.compared_with == "model":
             words += " of the arm"
         words += f": {self.evidence})"
-        if self.kind == "torque without gravity" and self.meaning != "without_gravity":
+        if self.kind == "torque without gravity" and self.meaning == "external":
+            words += "; friction was removed as well"
+        elif self.kind == "torque without gravity" and self.meaning is None:
             words += "; whether friction is in it is not decided"
-            if self.meaning == "external":
-                words = words.removesuffix("not decided") + "decided: it is not"
         return words
 
     def contradiction(
