@@ -163,7 +163,8 @@ def test_a_real_controller_has_no_tensors_of_cylinders(tmp_path: Path) -> None:
         rms[name] = np.sqrt((errors(found.x, tensors) ** 2).mean(axis=0))
     assert (rms["zero"][:5] < 0.5 * rms["cylinders"][:5]).all()
     (text,) = (each for each in paper("s0").summary if "cylinders" in each)
-    stated = [float(each) for each in re.findall(r"(0\.\d+) N m", text)]
+    # The delay of target_moment is fitted for the first two; the others follow them.
+    stated = [float(each) for each in re.findall(r"(0\.\d+) N m", text)][:2]
     own = [
         rms["cylinders"][1],
         rms["zero"][1],

@@ -86,9 +86,21 @@ def test_the_included_trajectory_is_that_of_the_package_alone(tmp_path: Path) ->
 
 
 @pytest.mark.truth
-@pytest.mark.parametrize("protocol", ["s0", "s1", "s2", "s3", "s4"])
-@pytest.mark.parametrize("path", ARMS.values(), ids=ARMS)
-def test_every_protocol_runs(path: Path, protocol: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arm", "protocol"),
+    [
+        ("six", "s0"),
+        ("six", "s1"),
+        ("six", "s2"),
+        ("six", "s3"),
+        ("six", "s4"),
+        ("seven", "s0"),
+        ("seven", "s2"),
+        ("seven", "s3"),
+    ],
+)
+def test_every_protocol_runs(arm: str, protocol: str, tmp_path: Path) -> None:
+    path = ARMS[arm]
     stage = stage_for(protocol, str(path))
     folder = tmp_path / protocol
     outcome = stage.run(
