@@ -129,11 +129,11 @@ def write_regression(found: BagBaseParameters, path: str | Path) -> tuple[Path, 
         with new_file(rows) as file:
             _write_rows(file, content)
         with new_file(base) as file:
-            _write_table(file, content, ("columns", "units", "p", "p_std", "p_ordinary"),
-                         ("expressions",))  # fmt: skip
+            of_base = ("columns", "units", "p", "p_std", "p_ordinary")
+            _write_table(file, content, of_base, behind=("expressions",))
         with new_file(standard) as file:
-            names = ("standard_columns", "standard_units", "standard")
-            _write_table(file, content, names)
+            of_links = ("standard_columns", "standard_units", "standard")
+            _write_table(file, content, of_links)
         return files
     with new_file(path, "wb") as file:
         if path.suffix == ".npz":

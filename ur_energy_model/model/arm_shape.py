@@ -28,6 +28,7 @@ from ur_energy_model.model.capsules import (
     LinkPairs,
     closest_points,
     load_shape,
+    own_ends,
     segment_ends,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -120,13 +121,14 @@ def _complete(robot: RobotDescription, shape: ArmShape) -> ArmShape:
     # The mounting is described by the table and by walls; a base has few ways to be hit.
     if missing == [0]:
         missing = []
-    derived = [capsule for capsule in derived_capsules(robot) if capsule.link in missing]
-    capsules = (*shape.capsules, *derived)
+    capsules = shape.capsules
     remarks = shape.remarks
-    if derived:
+    if missing:
+        derived = derived_capsules(robot)
+        capsules += tuple(capsule for capsule in derived if capsule.link in missing)
         remarks = (*remarks, _remark(robot, missing))
     pairs = shape.never_touching
-    if pairs is None or derived:
+    if pairs is None or missing:
         near = inseparable_links(robot, capsules)
         remarks = (*remarks, *_unchecked(robot, near - (pairs or frozenset())))
         pairs = (pairs or frozenset()) | near
@@ -217,7 +219,8 @@ def inseparable_links(
     random = np.random.default_rng(0)
     q = robot.middle_position + width * random.uniform(-1.0, 1.0, (_POSITIONS, robot.dof))
     links, _ = ArmDynamics(robot).frames(q)
-    ends = segment_ends(capsules, links)
+    carriers = np.array([capsule.link for capsule in capsules])
+    ends = segment_ends(own_ends(capsules), links[:, carriers])
     nearest: dict[tuple[int, int], Array] = {}
     for i, j in combinations(range(len(capsules)), 2):
         low, high = sorted((capsules[i].link, capsules[j].link))

@@ -203,14 +203,17 @@ def closest_points(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, A
     return a0 + s[..., None] * u, b0 + t[..., None] * v
 
 
-def segment_ends(capsules: Sequence[Capsule], links: Array) -> Array:
+def own_ends(capsules: Sequence[Capsule]) -> Array:
+    """Ends of capsules in the frames of their links [capsules, 2, 3], m."""
+    return np.array([[capsule.start, capsule.end] for capsule in capsules])
+
+
+def segment_ends(own: Array, carriers: Array) -> Array:
     """Ends of capsules in the base frame [samples, capsules, 2, 3], m.
 
     Args:
-        capsules: capsules of the links.
-        links: poses of the base and of the links' frames [samples, n + 1, 4, 4].
+        own: ends in the frames of the links, of `own_ends` [capsules, 2, 3], m.
+        carriers: poses of the link of each capsule [samples, capsules, 4, 4].
     """
-    carrier = links[:, [capsule.link for capsule in capsules]]
-    ends = np.array([[capsule.start, capsule.end] for capsule in capsules])
-    turns = carrier[..., :3, :3].swapaxes(-1, -2)
-    return np.asarray(ends @ turns + carrier[..., None, :3, 3])
+    turns = carriers[..., :3, :3].swapaxes(-1, -2)
+    return np.asarray(own @ turns + carriers[..., None, :3, 3])

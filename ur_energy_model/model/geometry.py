@@ -21,7 +21,7 @@ import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.model.arm_shape import shape_of
-from ur_energy_model.model.capsules import Capsule, closest_points, segment_ends
+from ur_energy_model.model.capsules import Capsule, closest_points, own_ends, segment_ends
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
@@ -106,6 +106,7 @@ class ArmGeometry:
                 pairs.append((i, j))
         self._pairs = np.array(pairs, dtype=int).reshape(-1, 2)
         self._link = np.array(carriers)
+        self._ends = own_ends(self.capsules)
         self._free = np.flatnonzero(self._link >= FIRST_FREE_LINK)
         self._radius = np.array([capsule.radius for capsule in self.capsules])
 
@@ -214,7 +215,7 @@ class ArmGeometry:
     def _place(self, q: Array) -> tuple[Array, Array, Array]:
         """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""
         links, joints = self._dynamics.frames(q)
-        ends = segment_ends(self.capsules, links)
+        ends = segment_ends(self._ends, links[:, self._link])
         return ends, joints[..., :3, 2], joints[..., :3, 3]
 
 

@@ -254,7 +254,8 @@ def _positions(arm: SerialArm) -> list[Any]:
     limits: list[Any] = []
     for joint in arm.moving:
         element = joint.find("limit")
-        low = high = 0.0
+        low = 0.0
+        high = 0.0
         if element is not None:
             low = float(element.get("lower", 0.0))
             high = float(element.get("upper", 0.0))

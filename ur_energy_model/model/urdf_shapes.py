@@ -323,7 +323,8 @@ def _around(points: Array, direction: Array) -> Iterator[Segment]:
         low = float((along + cap).min())
         high = float((along - cap).max())
         if low > high:
-            low = high = (low + high) / 2
+            low = (low + high) / 2
+            high = low
         yield Segment(centre + low * direction, centre + high * direction, radius)
 
 

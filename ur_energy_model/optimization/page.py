@@ -430,7 +430,7 @@ def front_table(front: PowerFront | None) -> Table | None:
         named.append((f"point {number}", point.predicted))
     rows = []
     for name, found in named:
-        saving = 100.0 * (1.0 - found.energy / front.recorded.energy)
+        saving = front.saving_percent(found)
         low, high = found.window_peak_power_interval
         row = (
             name,

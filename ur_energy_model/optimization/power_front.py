@@ -141,9 +141,9 @@ class PowerFront:
         points[number - 1] = replace(self.point(number), measured=measured)
         return replace(self, points=tuple(points))
 
-    def saving_percent(self, point: FrontPoint) -> float:
-        """Predicted saving of a point, percent of the recorded cycle's energy."""
-        return 100.0 * (1.0 - point.predicted.energy / self.recorded.energy)
+    def saving_percent(self, predicted: Peak) -> float:
+        """Predicted saving of a cycle, percent of the recorded cycle's energy."""
+        return 100.0 * (1.0 - predicted.energy / self.recorded.energy)
 
     def as_json(self) -> dict[str, Any]:
         """`power_front` of `ur_energy optimize --pareto --json`."""
@@ -152,7 +152,7 @@ class PowerFront:
             values = {
                 "point": number,
                 **asdict(point.predicted),
-                "saving_percent": self.saving_percent(point),
+                "saving_percent": self.saving_percent(point.predicted),
                 "measured": point.measured,
             }
             points.append(values)

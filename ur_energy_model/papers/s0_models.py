@@ -11,7 +11,6 @@ catalogue motors (eq. 23, Table VIII). Every sample counts as recorded, without 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -145,7 +144,7 @@ def fit_current_model(
     """
     recording, setups = read_for_comparison(model, bag)
     columns_and_current = np.zeros((model.dof, 5, 5))  # Gram matrix of each joint
-    with closing(recording):
+    with recording:
         for part in _loaded_parts(model, recording, setups, reference):
             samples = part.samples
             columns = current_columns(part.load, samples.qd, setups.robot.gear_ratio)
@@ -193,7 +192,7 @@ def published_series(
     recording, setups = read_for_comparison(model, bag)
     ratio = setups.robot.gear_ratio
     parts = []
-    with closing(recording):
+    with recording:
         loaded = _loaded_parts(model, recording, setups, reference)
         by_our_law = _own_currents(model if ours is None else ours, bag, reference)
         for part, own in zip(loaded, by_our_law, strict=True):
@@ -243,7 +242,7 @@ def _own_currents(
         reference: whether reference accelerations are used, as in `fit_current_model`.
     """
     recording, setups = read_for_comparison(model, bag)
-    with closing(recording):
+    with recording:
         for part in _loaded_parts(model, recording, setups, reference):
             drives = model.from_link_torque(
                 part.link_torque, part.samples.qd, part.qdd, std=False
@@ -266,7 +265,7 @@ def torque_errors(model: EnergyModel, bag: str | Path) -> ErrorStatistics | None
     """
     torque = ErrorStatistics(model.dof)
     recording, setups = read_for_comparison(model, bag)
-    with closing(recording):
+    with recording:
         targets = _targets(recording.path)
         for _, recorded, modelled in compare_target_torque(
             model, recording, setups, targets

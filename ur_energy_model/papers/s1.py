@@ -11,7 +11,6 @@ cold and on the warm arm (3.2).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -329,7 +328,7 @@ def predicted_torque(
     times = []
     measured = []
     predicted = []
-    with closing(read_recording(bag, robot)) as recording:
+    with read_recording(bag, robot) as recording:
         for motion in recording.motions:
             times.append(motion.time)
             measured.append(motion.current * parameters.torque_per_ampere)
